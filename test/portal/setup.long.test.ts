@@ -212,13 +212,15 @@ test('a key is created, works, and is replaced', { skip }, async (t) => {
     .waitFor();
   await networks.press('Backspace');
   await networks.fill('127.0.0.0/8');
+  await page.getByRole('combobox', { name: 'Expires' }).click();
+  await page.getByRole('option', { name: '30 days' }).click();
   await button(page, 'Create').click();
   const first = await secret(/pr_test_\w+/);
   await page.keyboard.press('Escape');
   await button(page, 'Done').click();
   const row = /web shop.*Sandbox.*Sending access.*orders@shop\.example.*127\.0\.0\.0\/8/;
   await page.getByRole('row', { name: row }).waitFor();
-  await page.getByRole('row', { name: /web shop.*Never/ }).waitFor();
+  await page.getByRole('row', { name: /web shop.*Expires \w+ \d+, \d\d:\d\d.*Never/ }).waitFor();
   const stored = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
   stored
     .prepare(`INSERT INTO credential_use SELECT id, ?, ? FROM api_key WHERE name = 'web shop'`)
@@ -245,12 +247,16 @@ test('a key is created, works, and is replaced', { skip }, async (t) => {
     name: string;
     allowedSenders: string[];
     allowedNetworks: string[];
+    createdAt: string;
+    expiresAt: string;
   }[];
   const named = listed.filter((one) => one.name === 'web shop');
   assert.deepEqual(
     named.map(({ allowedSenders, allowedNetworks }) => [allowedSenders, allowedNetworks]),
     [[['orders@shop.example'], ['127.0.0.0/8']]],
   );
+  const days = named.map((one) => (Date.parse(one.expiresAt) - Date.parse(one.createdAt)) / 86_400_000);
+  assert.deepEqual(days.map(Math.round), [30], 'the replacement lives as long');
   assertClean();
 });
 

@@ -23,6 +23,8 @@ export const keys = {
   id: 'ID',
   username: 'Username',
   created: 'Created',
+  expires: 'Expires',
+  expired: 'Expired',
   lastUsed: 'Last used',
   never: 'Never',
   rotate: (name: string) => `Rotate ${name}`,
@@ -52,6 +54,8 @@ export const making = {
     send: 'Can only send emails. Recommended for applications.',
     full: 'Can read and change everything in the account, including other keys.',
   },
+  expires: 'Expires',
+  expiries: { '': 'Never', 30: '30 days', 90: '90 days', 365: '1 year' },
   reports: 'Delivery reports by email',
   reportsNames: { off: 'On request', failures: 'For every bounce' },
   reportsHint: {

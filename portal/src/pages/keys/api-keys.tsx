@@ -3,10 +3,9 @@ import { usePages } from '../../api.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { useRemoval } from '../../parts/removal.ts';
 import { type Column, Rows } from '../../parts/rows.tsx';
-import { Time } from '../../parts/time.tsx';
 import { keys } from '../../texts/keys.ts';
 import { type ApiKey, credentialOfKey } from './credentials.ts';
-import { lastUseColumn, Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
+import { createdColumn, expiresColumn, lastUseColumn, Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
 
 const COLUMNS: readonly Column<ApiKey>[] = [
   { name: keys.name, phone: 'title', width: '9rem', cell: ({ name }) => name ?? keys.noName, text: ({ name }) => name },
@@ -34,12 +33,7 @@ const COLUMNS: readonly Column<ApiKey>[] = [
       </span>
     ),
   },
-  {
-    name: keys.created,
-    width: '8rem',
-    text: ({ createdAt }) => createdAt,
-    cell: ({ createdAt }) => <Time at={createdAt} exact />,
-  },
+  createdColumn(),
   lastUseColumn(),
 ];
 
@@ -59,6 +53,7 @@ export function ApiKeys() {
         list={list}
         rows={list.items?.filter(({ keyId }) => !removal.isRemoved(keyId))}
         keyOf={({ keyId }) => keyId}
+        csvColumns={[...COLUMNS, expiresColumn<ApiKey>()]}
         csvName="api-keys"
         empty={{ title: keys.emptyKeys, hint: keys.emptyKeysHint }}
       />

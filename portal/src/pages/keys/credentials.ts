@@ -12,6 +12,8 @@ export interface Wish {
   mode: Mode;
   allowedSenders: string[];
   allowedNetworks: string[];
+  /** From its creation until it expires; null if it never does. A rotation keeps it. */
+  lifetimeMs: number | null;
   /** For API keys. */
   scope: ApiKey['scope'];
   name: string;
@@ -31,6 +33,9 @@ export type Made =
   | { kind: 'key'; secret: Answer<'createApiKey'> }
   | { kind: 'smtp'; secret: Answer<'createSmtpCredential'> };
 
+const lifetimeOf = ({ createdAt, expiresAt }: ApiKey | SmtpCredential): number | null =>
+  expiresAt === null ? null : Date.parse(expiresAt) - Date.parse(createdAt);
+
 export const credentialOfKey = (key: ApiKey): Credential => ({
   kind: 'key',
   id: key.keyId,
@@ -40,6 +45,7 @@ export const credentialOfKey = (key: ApiKey): Credential => ({
   name: key.name ?? '',
   allowedSenders: key.allowedSenders,
   allowedNetworks: key.allowedNetworks,
+  lifetimeMs: lifetimeOf(key),
   deliveryReports: 'off',
 });
 
@@ -52,12 +58,14 @@ export const credentialOfSmtp = (one: SmtpCredential): Credential => ({
   name: '',
   allowedSenders: one.allowedSenders,
   allowedNetworks: one.allowedNetworks,
+  lifetimeMs: lifetimeOf(one),
   deliveryReports: one.deliveryReports,
 });
 
 export async function make(caller: Caller, kind: Kind, wish: Wish): Promise<Made> {
-  const { mode, allowedSenders, allowedNetworks, scope, name, deliveryReports } = wish;
-  const limits = { mode, allowedSenders, allowedNetworks };
+  const { mode, allowedSenders, allowedNetworks, scope, name, deliveryReports, lifetimeMs } = wish;
+  const expiry = lifetimeMs === null ? {} : { expiresAt: new Date(Date.now() + lifetimeMs).toISOString() };
+  const limits = { mode, allowedSenders, allowedNetworks, ...expiry };
   if (kind === 'smtp') {
     const body = { ...limits, deliveryReports };
     return { kind, secret: await caller.call('createSmtpCredential', { body }) };

@@ -6,7 +6,7 @@ import { AsCode } from '../../parts/as-code.tsx';
 import { networkText } from '../../parts/networks.tsx';
 import { RowAction } from '../../parts/row-action.tsx';
 import { type Column, Second } from '../../parts/rows.tsx';
-import { Time } from '../../parts/time.tsx';
+import { Time, useNow } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { keys } from '../../texts/keys.ts';
 import { type Credential, type Kind, senderText, useMayChange } from './credentials.ts';
@@ -84,6 +84,40 @@ function LastUse({ of: { lastUsedAt, lastUsedAddress } }: { of: Used }) {
     </>
   );
 }
+
+interface Made {
+  createdAt: string;
+  expiresAt: string | null;
+}
+
+/** Shows when it was created, and below that when it expires. */
+function Lifetime({ of: { createdAt, expiresAt } }: { of: Made }) {
+  const now = useNow();
+  return (
+    <>
+      <Time at={createdAt} exact />
+      {expiresAt !== null && (
+        <Second>
+          {Date.parse(expiresAt) <= now ? keys.expired : keys.expires} <Time at={expiresAt} exact />
+        </Second>
+      )}
+    </>
+  );
+}
+
+export const createdColumn = <T extends Made>(): Column<T> => ({
+  name: keys.created,
+  width: '9rem',
+  text: ({ createdAt }) => createdAt,
+  cell: (made) => <Lifetime of={made} />,
+});
+
+/** A column of the CSV file only. */
+export const expiresColumn = <T extends Made>(): Column<T> => ({
+  name: keys.expires,
+  text: ({ expiresAt }) => expiresAt,
+  cell: () => null,
+});
 
 /** The column of the last use, with the time and the address in the CSV file. */
 export const lastUseColumn = <T extends Used>(): Column<T> => ({

@@ -4,11 +4,10 @@ import { Badge } from '../../parts/badge.tsx';
 import { useRemoval } from '../../parts/removal.ts';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { EmptyState } from '../../parts/states.tsx';
-import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { keys } from '../../texts/keys.ts';
 import { credentialOfSmtp, type SmtpCredential } from './credentials.ts';
-import { lastUseColumn, Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
+import { createdColumn, expiresColumn, lastUseColumn, Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
 
 const COLUMNS: readonly Column<SmtpCredential>[] = [
   {
@@ -30,12 +29,7 @@ const COLUMNS: readonly Column<SmtpCredential>[] = [
     cell: (one) => <Restrictions of={one} />,
     text: ({ allowedSenders, allowedNetworks }) => [...allowedSenders, ...allowedNetworks].join(' '),
   },
-  {
-    name: keys.created,
-    width: '8rem',
-    text: ({ createdAt }) => createdAt,
-    cell: ({ createdAt }) => <Time at={createdAt} exact />,
-  },
+  createdColumn(),
   lastUseColumn(),
 ];
 
@@ -57,6 +51,7 @@ export function SmtpCredentials() {
         list={list}
         rows={list.items?.filter(({ smtpCredentialId }) => !removal.isRemoved(smtpCredentialId))}
         keyOf={({ smtpCredentialId }) => smtpCredentialId}
+        csvColumns={[...COLUMNS, expiresColumn<SmtpCredential>()]}
         csvName="smtp-credentials"
         empty={{ title: keys.emptySmtp, hint: keys.emptySmtpHint }}
       />

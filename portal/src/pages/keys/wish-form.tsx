@@ -1,5 +1,5 @@
 /** The purpose and permissions of a new key or credential. The option with the fewest permissions comes first. */
-import { Radio, Stack, TextInput } from '@mantine/core';
+import { Radio, Select, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { NETWORKS_AT_MOST, Tags } from '../../parts/networks.tsx';
@@ -8,6 +8,7 @@ import { keys, making } from '../../texts/keys.ts';
 import type { Kind, Wish } from './credentials.ts';
 
 const SENDERS_AT_MOST = 20;
+const DAY_MS = 86_400_000;
 
 interface WishFormProps {
   kind: Kind;
@@ -25,6 +26,7 @@ export function WishForm({ kind, isBusy, error, onSubmit, onClose }: WishFormPro
     name: '',
     allowedSenders: [],
     allowedNetworks: [],
+    lifetimeMs: null,
     deliveryReports: 'off',
   });
   const change = (changed: Partial<Wish>): void => setWish({ ...wish, ...changed });
@@ -91,6 +93,12 @@ export function WishForm({ kind, isBusy, error, onSubmit, onClose }: WishFormPro
         maxTags={NETWORKS_AT_MOST}
         value={wish.allowedNetworks}
         onChange={(allowedNetworks) => change({ allowedNetworks })}
+      />
+      <Select
+        label={making.expires}
+        data={Object.entries(making.expiries).map(([value, label]) => ({ value, label }))}
+        value={wish.lifetimeMs === null ? '' : String(wish.lifetimeMs / DAY_MS)}
+        onChange={(days) => change({ lifetimeMs: days ? Number(days) * DAY_MS : null })}
       />
     </FormModal>
   );
