@@ -13,6 +13,7 @@ import {
   FULL_MAILBOX,
   type ReplyTexts,
   replyTexts,
+  type TextPattern,
   TRY_LATER,
   UNKNOWN_MAILBOX,
 } from './reply-text.ts';
@@ -28,8 +29,8 @@ export interface ReplyRule {
    * RFC 7505).
    */
   enhanced?: readonly string[];
-  text?: RegExp;
-  unless?: RegExp;
+  text?: TextPattern;
+  unless?: TextPattern;
   /** Set if `text` may also match in a link, as names of blocklists do. */
   inLinks?: true;
   category: Category;
@@ -41,6 +42,10 @@ export interface ReplyRule {
 
 function either(...patterns: readonly RegExp[]): RegExp {
   return new RegExp(patterns.map(({ source }) => source).join('|'), 'u');
+}
+
+function anyOf(...patterns: readonly TextPattern[]): TextPattern {
+  return { test: (text) => patterns.some((pattern) => pattern.test(text)) };
 }
 
 /** Matches English phrases for a missing mailbox that reply-text.ts does not build from single words. */
@@ -181,15 +186,17 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'rate-limited',
   },
   {
-    text: either(
-      /over[ -]?quota|over (the |its |disk |their )?(allowed |storage )?quota/,
-      /quota (exceeded|usage|violation|is full|full)|exceed\w* (\w+ ){0,6}quota|full (mailbox|inbox)|out of storage/,
-      /exceeded storage|storage (limit|allocation|space|full)/,
-      /(mailbox|inbox) (size|limit|exceeds|has exceeded|exceeded|would exceed)|not enough (storage |disk )?space/,
-      /not have enough (disk |storage )?space|(disk|disc|diskspace) ?quota/,
-      /(disk|storage|mail) space (limit|exceeded|quota)|space has been used up/,
-      /too (many messages on the server|much mail data)|has no (more )?(storage )?space/,
-      /reached (\w+ ){0,3}(quota|storage)/,
+    text: anyOf(
+      either(
+        /over[ -]?quota|over (the |its |disk |their )?(allowed |storage )?quota/,
+        /quota (exceeded|usage|violation|is full|full)|exceed\w* (\w+ ){0,6}quota|full (mailbox|inbox)|out of storage/,
+        /exceeded storage|storage (limit|allocation|space|full)/,
+        /(mailbox|inbox) (size|limit|exceeds|has exceeded|exceeded|would exceed)|not enough (storage |disk )?space/,
+        /not have enough (disk |storage )?space|(disk|disc|diskspace) ?quota/,
+        /(disk|storage|mail) space (limit|exceeded|quota)|space has been used up/,
+        /too (many messages on the server|much mail data)|has no (more )?(storage )?space/,
+        /reached (\w+ ){0,3}(quota|storage)/,
+      ),
       FULL_MAILBOX,
     ),
     unless:
@@ -197,11 +204,13 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'mailbox-full',
   },
   {
-    text: either(
-      /(account|mail ?box|user|recipient|address|inbox|alias|customer)\b.{0,80}\b(disabled|deactivated|inactive|not active|not activated|suspended|suspend the service|frozen|terminated|discontinued|closed|locked|archived|no longer (active|available|in use|valid|accept\w*)|has been blocked by admin)/,
-      /(inactive|disabled|suspended|deactivated|archived|blocked|closed|expired|locked) (e-?mail |mail )?(mailbox|account|user|recipient|address)/,
-      /(recipient|this|the) account is ?blocked|due to extended inactivity/,
-      /no longer (an employee|employed|with (the|this|our) (company|organi[sz]ation|firm))/,
+    text: anyOf(
+      either(
+        /(account|mail ?box|user|recipient|address|inbox|alias|customer)\b.{0,80}\b(disabled|deactivated|inactive|not active|not activated|suspended|suspend the service|frozen|terminated|discontinued|closed|locked|archived|no longer (active|available|in use|valid|accept\w*)|has been blocked by admin)/,
+        /(inactive|disabled|suspended|deactivated|archived|blocked|closed|expired|locked) (e-?mail |mail )?(mailbox|account|user|recipient|address)/,
+        /(recipient|this|the) account is ?blocked|due to extended inactivity/,
+        /no longer (an employee|employed|with (the|this|our) (company|organi[sz]ation|firm))/,
+      ),
       DISABLED_MAILBOX,
     ),
     unless: either(
@@ -462,7 +471,7 @@ export const replyRules: readonly ReplyRule[] = [
   { enhanced: ['4.1'], text: /recipient address rejected/, category: 'mailbox-not-found' },
 
   {
-    text: either(NO_SUCH_MAILBOX, UNKNOWN_MAILBOX),
+    text: anyOf(NO_SUCH_MAILBOX, UNKNOWN_MAILBOX),
     unless: either(POLICY_WORDS, UNSURE),
     category: 'mailbox-not-found',
     suppress: 'permanently',
@@ -553,7 +562,7 @@ function matchesDetail(pattern: string, detail: string): boolean {
   return new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('x', '\\d')}$`).test(detail);
 }
 
-function containsText(pattern: RegExp, { texts }: ReplyTexts): boolean {
+function containsText(pattern: TextPattern, { texts }: ReplyTexts): boolean {
   return texts.some((text) => pattern.test(text));
 }
 

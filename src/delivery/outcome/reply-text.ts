@@ -283,23 +283,51 @@ function near({ mailbox, unspaced }: Language, phrase: string): string {
   return `${name}${words(6)}${start}(?:${phrase})${end}|${start}(?:${phrase})${words(2)}${name}`;
 }
 
-function inAllLanguages(patternsOf: (language: Language) => readonly (string | undefined)[]): RegExp {
-  return new RegExp(
-    Object.values(languages)
-      .flatMap(patternsOf)
-      .filter((pattern) => pattern !== undefined)
-      .join('|'),
-    'u',
-  );
+/** A regular expression, or several of which only those that a text needs are compiled. */
+export interface TextPattern {
+  test(text: string): boolean;
+}
+
+/** Compiled when it is first used. */
+function lazily(source: string): TextPattern {
+  let pattern: RegExp | undefined;
+  return {
+    test: (text) => {
+      pattern ??= new RegExp(source, 'u');
+      return pattern.test(text);
+    },
+  };
+}
+
+/**
+ * Matches the name of a mailbox next to one of the phrases, in any language, or one of the complete phrases. The expression of a language is
+ * used only for text that contains one of its phrases: compiling those of all languages takes 40 ms, which the first reply would wait for.
+ */
+function nearInAllLanguages(
+  partsOf: (language: Language) => { mailbox?: string; phrase: string; complete?: string | undefined },
+): TextPattern {
+  const patterns = Object.values(languages).map((language) => {
+    const { mailbox = language.mailbox, phrase, complete } = partsOf(language);
+    const [contains, isNear] = [lazily(phrase), lazily(near({ ...language, mailbox }, phrase))];
+    const isComplete = complete === undefined ? undefined : lazily(complete);
+    return (text: string): boolean => (contains.test(text) && isNear.test(text)) || isComplete?.test(text) === true;
+  });
+  return { test: (text) => patterns.some((matches) => matches(text)) };
 }
 
 /** The mailbox does not exist. */
-export const UNKNOWN_MAILBOX = inAllLanguages((one) => [near(one, one.unknown), one.phrases?.unknown]);
+export const UNKNOWN_MAILBOX = nearInAllLanguages((one) => ({ phrase: one.unknown, complete: one.phrases?.unknown }));
 /** The mailbox has no space left. */
-export const FULL_MAILBOX = inAllLanguages((one) => [near(one, one.full), one.phrases?.full]);
+export const FULL_MAILBOX = nearInAllLanguages((one) => ({ phrase: one.full, complete: one.phrases?.full }));
 /** The mailbox exists or existed, and is disabled. An address alone is not enough: `<ann@example.com> blocked` can be about a sender. */
-export const DISABLED_MAILBOX = inAllLanguages((one) => [
-  near({ ...one, mailbox: one.mailbox.replace(/\|@/, '') }, one.disabled),
-]);
+export const DISABLED_MAILBOX = nearInAllLanguages((one) => ({
+  mailbox: one.mailbox.replace(/\|@/, ''),
+  phrase: one.disabled,
+}));
 /** The server asks for a retry. `Check the address and try again` does not match. */
-export const TRY_LATER = inAllLanguages((one) => [one.later]);
+export const TRY_LATER = new RegExp(
+  Object.values(languages)
+    .map(({ later }) => later)
+    .join('|'),
+  'u',
+);
