@@ -1,6 +1,7 @@
 /** Builds the API representations of accounts, API keys, and SMTP credentials, and defines the schemas that describe them. */
-import { type TInteger, Type } from 'typebox';
+import type { TInteger } from 'typebox';
 import { iso, isoOrNull } from '../base/clock.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import { type LimitName, limitsOf } from '../limits/limits.ts';
 import {

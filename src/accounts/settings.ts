@@ -3,8 +3,8 @@
  * merged by name and removed by null; every issue is reported. Fields that only operators change (plan, status, limits) are unknown fields
  * here.
  */
-import { Type } from 'typebox';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { Type } from '../http/schema-type.ts';
 import { mapOf, named, oneOf } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';

@@ -3,8 +3,7 @@
  * routes concern the caller's account only. Keys, credentials, and settings are shared by both modes; usage and health depend on the key's
  * mode. Operators decide on requests for a larger size through the operator API.
  */
-
-import { type TSchema, Type } from 'typebox';
+import type { TSchema } from 'typebox';
 import {
   type Account,
   allowedSenderIssues,
@@ -42,6 +41,7 @@ import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { listById, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, LIVE_KEY_REQUIRED, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, confirmationSchema, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { resumeSending } from '../reputation/reputation.ts';
 import type { Database } from '../storage/database.ts';

@@ -1,13 +1,13 @@
 /**
  * HTTP routes of the upload flow: POST /attachments, GET /attachments/{submissionId}, and the PUT to an upload URL, which requires no key.
  */
-import { Type } from 'typebox';
 import { type Caller, MAXIMUM_EMAIL_BYTES, ownerOf } from '../accounts/accounts.ts';
 import { manifestSchema, readManifest } from '../attachments/manifest.ts';
 import { batchState, type RegisterDependencies, registerManifest } from '../attachments/register.ts';
 import { createUpload, UPLOAD_PATH, type UploadDependencies } from '../attachments/upload.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import { type InFlightKeys, readKey } from '../idempotency/idempotency.ts';
 

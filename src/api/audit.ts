@@ -2,7 +2,7 @@
  * GET /audit: who changed what, when, and from where, also as CSV and JSON lines. A sandbox key only gets entries that concern the sandbox.
  */
 import { Readable } from 'node:stream';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { type AuditPage, type AuditRow, auditOperation } from '../audit/store.ts';
 import { iso } from '../base/clock.ts';
 import { csvLine } from '../base/csv.ts';
@@ -10,6 +10,7 @@ import { idFloor } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { type IdPage, listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { type CallerKey, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { sameAddressKey } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';

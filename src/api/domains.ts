@@ -2,8 +2,7 @@
  * HTTP routes for sending domains. Both modes share the domains, and only live keys can change them. Adding a domain again returns the
  * existing domain with its keys (200 instead of 201).
  */
-
-import { type TSchema, Type } from 'typebox';
+import type { TSchema } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { requestedChanges, requestOrigin } from '../audit/audit.ts';
 import { type Clock, iso, isoOrNull } from '../base/clock.ts';
@@ -23,6 +22,7 @@ import { domainChanged, rotateKeys } from '../domains/verify.ts';
 import { zoneServers } from '../domains/zone-servers.ts';
 import { listById, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type Method, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import type { Dns } from '../net/dns.ts';
 import type { Database } from '../storage/database.ts';

@@ -1,5 +1,4 @@
 /** Erasing a recipient over HTTP, for the account and the mode of the key. */
-import { Type } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso, isoOrNull } from '../base/clock.ts';
@@ -16,6 +15,7 @@ import {
 } from '../erasure/erasure.ts';
 import { listById, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';

@@ -4,8 +4,7 @@
  * since then. Before the first event there is no cursor; retry without one. `GET /events/stream` sends events as they happen and accepts
  * the same cursors. Both also accept the id of an event as a cursor.
  */
-
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { invalid, refuse } from '../base/failure.ts';
 import type { Owner } from '../base/mode.ts';
@@ -26,6 +25,7 @@ import { createEventCursors, type EventCursors, eventStream, type Followers } fr
 import type { Access, IdentifiedRequest } from '../http/identify.ts';
 import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import type { ConcurrencyLimiter } from '../limits/limits.ts';
 import type { Database } from '../storage/database.ts';

@@ -3,13 +3,14 @@
  * Messages of other accounts return the same error as unknown ones.
  */
 import { Readable } from 'node:stream';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { inboundContentSchema } from '../events/event-schema.ts';
 import { listById, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import { fileAnswer, rawAnswer } from '../inbound-routes/files.ts';
 import { FILES_PATH, type InboundLinks, LINK_MS } from '../inbound-routes/links.ts';

@@ -2,13 +2,14 @@
  * Implements `POST /sandbox/inbound`, which simulates an inbound message to a route of the sandbox. The message is parsed, recorded, and
  * reported like one that arrives over SMTP.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import {
   ARC_RESULTS,

@@ -3,7 +3,7 @@
  * webhook, to the webhooks that subscribe to Inbound, or to both. A live route requires that the account has verified the domain or a
  * parent domain. The MX record of the domain is checked and reported but not required: mail that arrives is accepted.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso, isoOrNull } from '../base/clock.ts';
@@ -12,6 +12,7 @@ import { newId } from '../base/ids.ts';
 import { listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { changeOf, merge, whileOutdated } from '../http/patch.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import { requiredDomainsOf } from '../inbound-routes/find-route.ts';
 import { MAX_INBOUND_BYTES } from '../inbound-routes/inbound-routes.ts';

@@ -2,13 +2,14 @@
  * Defines the `/incidents` routes, which list ongoing failures with advice and the affected messages, and retry all messages of one
  * failure.
  */
-import { type Static, type TSchema, Type } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { type Page, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import { type BouncedIncident, type DelayedIncident, INCIDENT_ID, type Incident } from '../incidents/incident.ts';
 import { bouncedIdOf, createIncidents, type Incidents } from '../incidents/incidents.ts';

@@ -1,5 +1,5 @@
 /** Routes of /agent-requests: live changes that agents requested, and the decisions of signed-in users on them. */
-import { type TSchema, Type } from 'typebox';
+import type { TSchema } from 'typebox';
 import {
   type AgentRequest,
   agentRequestOperation,
@@ -11,6 +11,7 @@ import { iso, isoOrNull } from '../base/clock.ts';
 import { failure, type Result, refuse } from '../base/failure.ts';
 import { listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import { approveChange, type ChangeCall, type ChangeDeps, declineChange, recipientsOf } from '../mcp/changes.ts';
 

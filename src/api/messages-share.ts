@@ -4,7 +4,7 @@
  * nonexistent if it was revoked, has expired, or is forged, or if its message, content, or account was deleted or suspended. Each request
  * reads the link's row, so revoking takes effect immediately on all nodes.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { accountOperation, type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
@@ -13,6 +13,7 @@ import { newId } from '../base/ids.ts';
 import { sharedEventSchema } from '../events/event-schema.ts';
 import { listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import {
   expiresInSeconds,
   newShareTimes,

@@ -2,9 +2,8 @@
  * HTTP routes of `/messages` and `/emails`: list messages, read their status, attempts, and content, and reschedule, cancel, or resend
  * them. Calls see only messages of the caller's account and mode; for any other id they return NOT_FOUND.
  */
-
 import type { Readable } from 'node:stream';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
@@ -14,6 +13,7 @@ import { eventSchema } from '../events/event-schema.ts';
 import { eventBody } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, type ContentAnswer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import type { KeyedCalls } from '../idempotency/idempotency.ts';
 import {

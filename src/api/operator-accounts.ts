@@ -1,5 +1,5 @@
 /** /operator/accounts: finding, creating, and changing accounts; the effect of a suspension can be previewed. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import {
   type Account,
   accountOperation,
@@ -16,6 +16,7 @@ import { failure, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { idFloor } from '../base/ids.ts';
 import { listById, pageFields } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, confirmationSchema, oneOf } from '../http/validate.ts';
 import { limitUsageOperation, quotaUsageOperation } from '../limits/limits.ts';
 import * as bodies from '../operator/bodies.ts';

@@ -1,9 +1,10 @@
 /** /operator/approvals: requests for a larger email size, with the history of the account, and the decision on each. */
-import { type TSchema, Type } from 'typebox';
+import type { TSchema } from 'typebox';
 import { type Caller, decideApprovalOperation } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { listById, pageFields } from '../http/paging.ts';
 import { answer, type CallerKey, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, oneOf } from '../http/validate.ts';
 import { approvalBody, approvalSchema, rejectionRequest } from '../operator/bodies.ts';
 import { type OperatorRouteDeps, operatorChanges, operatorRoute } from '../operator/operator-route.ts';

@@ -1,9 +1,9 @@
 /** /operator/keys: keys of the operator API, for operators who are signed in. A key cannot list, create, or revoke keys. */
-import { Type } from 'typebox';
 import { allowedNetworkIssues, type Caller } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { listById, pageFields } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, confirmationSchema, isoTimeMs } from '../http/validate.ts';
 import { newOperatorKeyRequest, newOperatorKeySchema, operatorKeySchema } from '../operator/bodies.ts';
 import { operatorKeysOperation, revokeOperatorKeyOperation } from '../operator/key-store.ts';

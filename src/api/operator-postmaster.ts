@@ -1,10 +1,10 @@
 /** /operator/postmaster-mail: what people, providers and blocklists wrote to postmaster@ and abuse@. */
-import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { listById, pageFields } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import {
   FORWARDING,

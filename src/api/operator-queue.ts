@@ -1,10 +1,10 @@
 /** /operator/queue and /operator/destinations: queued mail and its destinations, and ending a pause. */
-import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { resumeDestinationOperation } from '../delivery/delivery.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed } from '../http/validate.ts';
 import { queueBody, queueSchema } from '../operator/bodies.ts';
 import {

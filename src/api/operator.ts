@@ -2,9 +2,9 @@
  * The operator's HTTP surface: every route requires a logged-in operator or an operator key, and every change is recorded in the audit log
  * in the name of that operator or key.
  */
-import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import type { RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { diagnosisSchema, nodeBody, nodeSchema } from '../operator/bodies.ts';
 import { type OperatorRouteDeps, operatorRoute } from '../operator/operator-route.ts';
 import { accountRoutes } from './operator-accounts.ts';

@@ -1,11 +1,12 @@
 /** `GET /requests`: the requests of the caller's account in the last 30 days; of those over SMTP, the rejected commands. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { Issue } from '../base/failure.ts';
 import { timeOfId } from '../base/ids.ts';
 import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { defineRoute, type JsonAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import type { RequestLog } from '../request-log/recorder.ts';
 import {

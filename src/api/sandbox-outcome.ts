@@ -1,14 +1,14 @@
 /**
  * What an account triggers in its sandbox: another outcome of a message, and time that passes. Events and webhooks follow as usual.
  */
-
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { type Issue, invalid, refuse } from '../base/failure.ts';
 import { createSandboxReset, type OutcomeSimulator } from '../delivery/delivery.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { named } from '../http/validate.ts';
 import { type AdvanceDeps, createAdvance } from '../sandbox/advance.ts';
 import { createSandboxClock } from '../sandbox/clock.ts';

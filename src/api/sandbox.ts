@@ -2,8 +2,7 @@
  * `/sandbox/inbox`: captured messages, their outcomes, and waiting for new ones. A live key is refused: live mail is never captured, and an
  * empty list would hide that the wrong key is used.
  */
-
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
@@ -11,6 +10,7 @@ import { failure, refuse } from '../base/failure.ts';
 import type { Followers } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, confirmationSchema, isoTimeMs } from '../http/validate.ts';
 import type { ConcurrencyLimiter } from '../limits/limits.ts';
 import { createSandboxClock } from '../sandbox/clock.ts';

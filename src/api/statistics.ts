@@ -3,11 +3,11 @@
  * by tag, template, recipient domain, or mailbox provider. Exact: they match GET /events. If the counters lag too far behind to catch up
  * quickly, the call is refused (503) instead of returning wrong numbers.
  */
-import { Type } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { GROUPINGS, PERIODS, ZEROS } from '../statistics/counts.ts';

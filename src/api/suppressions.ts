@@ -1,12 +1,12 @@
 /** HTTP routes of the suppression list of an account, in the mode of the key: list, add, check, remove, export, and import. */
-
-import { type Static, type TSchema, Type } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, confirmationSchema, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';

@@ -4,7 +4,7 @@
  * nonexistent if it was revoked, has expired, or is forged, or if its template was deleted or its account is suspended. Each request reads
  * the link's row, so revoking takes effect immediately on all nodes.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { accountOperation, type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
@@ -14,6 +14,7 @@ import type { Mode } from '../base/mode.ts';
 import { createSealedTokens, type SealedTokens } from '../base/sealed-token.ts';
 import { listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import {
   expiresInSeconds,
   newShareTimes,

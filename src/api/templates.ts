@@ -3,8 +3,7 @@
  * templates created with a sandbox key exist only in the sandbox. A template of another account is treated as missing. If a template does
  * not parse, the request to save it fails with the line and column of the error.
  */
-
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
@@ -14,6 +13,7 @@ import { timeSlice } from '../base/time-slice.ts';
 import { type PageQuery, pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { merge, whileOutdated } from '../http/patch.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, confirmationSchema } from '../http/validate.ts';
 import { limitReached } from '../limits/limits.ts';
 import {

@@ -2,11 +2,11 @@
  * Second factors: codes of an authenticator app with recovery codes, and passkeys. Adding or removing one requires a recent login, so that
  * a browser left open does not give the account away permanently.
  */
-import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { open, seal } from '../base/seal.ts';
 import { answer, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { confirmationSchema, named } from '../http/validate.ts';
 import {
   confirmTotpOperation,

@@ -3,7 +3,7 @@
  * verified a domain; until then the response contains its link. A user who already has a password is added immediately. An account is never
  * shared with an address that was not confirmed.
  */
-import { type TSchema, Type } from 'typebox';
+import type { TSchema } from 'typebox';
 import { accountOperation, type Caller } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { type Failure, failure, invalid, refuse } from '../base/failure.ts';
@@ -18,6 +18,7 @@ import {
   type RouteDefinition,
   type RouteRequest,
 } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, confirmationSchema } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';

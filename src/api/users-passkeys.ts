@@ -1,9 +1,10 @@
 /** Passkeys: adding one to the logged-in user, listing and removing them, and logging in with one. */
-import { type TProperties, Type } from 'typebox';
+import type { TProperties } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { iso, isoOrNull } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { confirmationSchema, named } from '../http/validate.ts';
 import * as bodies from '../users/bodies.ts';
 import { type Passkey, passkeysOperation, removePasskeyOperation } from '../users/factor-store.ts';

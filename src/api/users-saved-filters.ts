@@ -2,7 +2,7 @@
  * Saved filters: the filters of a list in the portal, under a name, for one user or for all users of the account. Every user can save private
  * filters; shared ones require the role member. Only sessions can make these calls, because a key belongs to no user.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { iso } from '../base/clock.ts';
@@ -10,6 +10,7 @@ import { type Failure, failure, type Issue, invalid, refuse } from '../base/fail
 import { newId } from '../base/ids.ts';
 import { listById, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, confirmationSchema, mapOf, named, oneOf } from '../http/validate.ts';
 import {
   changeFilterOperation,

@@ -2,12 +2,12 @@
  * Support access: an operator's session reads an account for an hour with the role viewer. The start and the end are recorded in the
  * account's audit log, where its owners see them.
  */
-import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { changedBy } from '../audit/audit.ts';
 import { iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { answer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { confirmationSchema, named } from '../http/validate.ts';
 import type { Database } from '../storage/database.ts';
 import { endSupportAccessOperation, startSupportAccessOperation } from '../users/support-store.ts';

@@ -2,11 +2,11 @@
  * Browser sessions: logging in and out, listing and ending sessions, and passwords. Memberships are in users-members.ts, second factors in
  * users-factors.ts.
  */
-import { Type } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { failure, invalid, refuse } from '../base/failure.ts';
 import { isOverHttps } from '../http/cross-site.ts';
 import { answer, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { confirmationSchema } from '../http/validate.ts';
 import * as bodies from '../users/bodies.ts';
 import { createPasswords } from '../users/passwords.ts';

@@ -1,11 +1,12 @@
 /** `/webhooks/{id}/deliveries` and replays: the status of events sent to a webhook, and resending them. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
 import { failure, invalid, type Result, refuse } from '../base/failure.ts';
 import { EVENT_TYPES, type EventType } from '../events/events.ts';
 import { pageAnswer, pageFields, readPage } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import { deliveryBody } from '../webhooks/endpoints.ts';
 import { listDeliveriesOperation, retryDeliveryOperation, searchDeliveriesOperation } from '../webhooks/log-store.ts';

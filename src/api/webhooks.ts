@@ -2,9 +2,8 @@
  * Defines the routes below `/webhooks`: endpoints, their secrets, their deliveries, and retries. All data belongs to the caller's account
  * and mode. An endpoint of another account is treated as missing. A secret is returned only once, when it is created.
  */
-
 import { timingSafeEqual } from 'node:crypto';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import { requestedChanges } from '../audit/audit.ts';
 import { iso } from '../base/clock.ts';
@@ -15,6 +14,7 @@ import { EVENT_TYPES, type EventType } from '../events/events.ts';
 import { listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { changeOf, merge, whileOutdated } from '../http/patch.ts';
 import { answer, defineRoute, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
 import { limitReached } from '../limits/limits.ts';
 import { urlIssue } from '../net/guarded-connector.ts';

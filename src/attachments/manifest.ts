@@ -3,10 +3,10 @@
  * Names that are paths or are deceptive, and executable files, are refused before anything is uploaded.
  */
 import { createHash } from 'node:crypto';
-import { Type } from 'typebox';
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { compileBody } from '../http/absent-fields.ts';
 import { checkBody } from '../http/body.ts';
+import { Type } from '../http/schema-type.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
 import { closed } from '../http/validate.ts';
 import { fileNameIssue, isContentType, refusedFileType } from '../mail/compose/content-type.ts';

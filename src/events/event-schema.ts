@@ -1,5 +1,5 @@
 /** OpenAPI schema of events: the common fields, and the fields of each type, of which an event has exactly one. */
-import { Type } from 'typebox';
+import { Type } from '../http/schema-type.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import { EVENT_TYPES, SHARED_EVENT_TYPES } from './event.ts';
 

@@ -1,9 +1,8 @@
 /** Null and [] in request bodies: absent and {} unless the schema gives them a meaning. */
-
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Type } from 'typebox';
 import { compileBody } from './absent-fields.ts';
+import { Type } from './schema-type.ts';
 import { closed, mapOf } from './validate.ts';
 
 const validate = compileBody(

@@ -1,10 +1,10 @@
 /** Bodies that do not match their schema: valid parts are validated further, and all issues are reported together. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Type } from 'typebox';
 import { httpShell, KEY_HEADERS, type Shell } from '../../test/kit/http-shell.ts';
 import type { Issue } from '../base/failure.ts';
 import { type CallerKey, defineRoute } from './route.ts';
+import { Type } from './schema-type.ts';
 import { closed } from './validate.ts';
 
 const body = closed({

@@ -1,10 +1,10 @@
 /** Route calls within the process: every check of the route applies, with the caller of the outer request. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Type } from 'typebox';
 import { failure, refuse } from '../base/failure.ts';
 import { createInnerCalls } from './inner-calls.ts';
 import { answer, type CallerKey, defineRoute, type RouteDefinition, type RouteRequest } from './route.ts';
+import { Type } from './schema-type.ts';
 import { closed } from './validate.ts';
 
 const caller: CallerKey = {

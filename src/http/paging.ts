@@ -3,10 +3,10 @@
  * of the last returned row, so rows that are added or removed between pages do not shift the list. An invalid cursor is a 400. A cursor
  * altered into another valid key only returns another part of the caller's own list.
  */
-import { Type } from 'typebox';
 import { invalid, ok, type Result, refuse } from '../base/failure.ts';
 import type { IdPrefix } from '../base/ids.ts';
 import type { JsonAnswer, RouteAnswer } from './route.ts';
+import { Type } from './schema-type.ts';
 
 const DEFAULT_LIMIT = 25;
 const MAX_LIMIT = 100;

@@ -3,9 +3,10 @@
  * validate, authorize, and record a change in the same way. The write compares the stored resource with the one that was merged in its own
  * transaction, so concurrent changes of different fields are all kept.
  */
-import { type TObject, type TPartial, type TProperties, Type } from 'typebox';
+import type { TObject, TPartial, TProperties } from 'typebox';
 import { failure, refuse } from '../base/failure.ts';
 import type { RouteAnswer } from './route.ts';
+import { Type } from './schema-type.ts';
 
 /** Each retry means that another change succeeded, so only a constant stream of changes exceeds this. */
 const MOST_ATTEMPTS = 20;

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http from 'node:http';
 import { test } from 'node:test';
-import { Type } from 'typebox';
 import { httpShell } from '../../test/kit/http-shell.ts';
 import { createMetrics } from '../base/metrics.ts';
 import { parseCidrs } from '../net/address-guard.ts';
@@ -12,6 +11,7 @@ import { createOpenapi } from './openapi.ts';
 import { referenceRoutes } from './reference/routes.ts';
 import type { CallerKey } from './route.ts';
 import { defineRoute } from './route.ts';
+import { Type } from './schema-type.ts';
 import { type NotReady, serviceRoutes } from './service-routes.ts';
 import { closed, named } from './validate.ts';
 

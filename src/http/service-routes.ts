@@ -5,11 +5,11 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { Type } from 'typebox';
 import { failure } from '../base/failure.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { bearerToken } from './bearer.ts';
 import { defineRoute, type RouteDefinition } from './route.ts';
+import { Type } from './schema-type.ts';
 import { named } from './validate.ts';
 
 export interface NotReady {

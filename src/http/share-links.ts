@@ -2,10 +2,10 @@
  * The common parts of links that show something to anyone who has them, without a login: their schemas, limits, and the header that carries
  * a link's token. Each feature defines its own routes, rows, and tokens.
  */
-import { Type } from 'typebox';
 import type { Actor } from '../base/actor.ts';
 import { iso } from '../base/clock.ts';
 import type { RouteRequest } from './route.ts';
+import { Type } from './schema-type.ts';
 import { closed, named, oneOf } from './validate.ts';
 
 const HOUR_SECONDS = 3_600;

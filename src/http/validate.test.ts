@@ -1,9 +1,8 @@
 /** Schemas: every issue has its path and an actionable message, unions report one issue, and lengths are in characters. */
-
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Type } from 'typebox';
 import { runningMs } from '../../test/kit/running-time.ts';
+import { Type } from './schema-type.ts';
 import { closed, compile, isIsoTime, isoTimeMs, mapOf, oneOf } from './validate.ts';
 
 const address = Type.String({ minLength: 1, maxLength: 20 });

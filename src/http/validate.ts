@@ -4,8 +4,9 @@
  * with one sentence per field. Every string and array in a schema needs a length limit.
  */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
+import type { Static, TObject, TProperties, TSchema, TUnsafe } from 'typebox';
 import { type Failure, type Issue, invalid, ok, refuse } from '../base/failure.ts';
+import { Type } from './schema-type.ts';
 import { fieldPath } from './strict-json.ts';
 
 const ISO_TIME = /^((\d{4}-\d{2}-\d{2})T\d{2}:\d{2})(?::(\d{2})(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;

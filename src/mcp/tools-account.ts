@@ -1,6 +1,6 @@
 /** Defines the MCP tools for domains, destinations, account checks, suppressions, templates, webhooks, and statistics. */
-import { Type } from 'typebox';
 import { failure, refuse } from '../base/failure.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, oneOf } from '../http/validate.ts';
 import {
   defineTool,

@@ -1,9 +1,9 @@
 /** MCP tools for sending mail, finding messages and events, and testing in the sandbox. */
 import type { Readable } from 'node:stream';
-import { Type } from 'typebox';
 import { maySendAs } from '../accounts/accounts.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { EVENT_TYPES } from '../events/events.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, mapOf, oneOf } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
 import {

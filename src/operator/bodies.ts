@@ -1,5 +1,4 @@
 /** Schemas and bodies of the operator API: accounts, approvals, the queue, nodes, and the diagnosis. */
-import { Type } from 'typebox';
 import type { Account, SendingProtection, Usage } from '../accounts/accounts.ts';
 import {
   ACCOUNT_NAME,
@@ -12,6 +11,7 @@ import {
 } from '../accounts/accounts.ts';
 import { iso, isoOrNull } from '../base/clock.ts';
 import { OPERATOR_SCOPES } from '../http/operator-key.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import {
   COUNTED_LIMITS,

@@ -2,8 +2,8 @@
  * Destinations across all nodes: each node publishes its paused and its busiest ones, and the queue adds mail that waits for its next
  * attempt, which no node has in memory. Paused destinations come first, then those with the most mail.
  */
-import { Type } from 'typebox';
 import { iso, isoOrNull } from '../base/clock.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, named } from '../http/validate.ts';
 import { explainDestination, type LastReply, type LiveNode, type PublishedDestination } from '../nodes/nodes.ts';
 import type { Database } from '../storage/database.ts';

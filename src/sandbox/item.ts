@@ -1,8 +1,7 @@
 /** A captured message in the API: in lists, and alone with its content. */
-
-import { Type } from 'typebox';
 import { iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
+import { Type } from '../http/schema-type.ts';
 import { named, oneOf } from '../http/validate.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { storedContentOf } from '../storage/blobs/stored-content.ts';

@@ -1,5 +1,5 @@
 /** Response schemas of the routes that send, for /openapi.json. */
-import { Type } from 'typebox';
+import { Type } from '../http/schema-type.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 
 const detail = closed({

@@ -2,7 +2,8 @@
  * The bodies of POST /send and POST /send/batch as schemas, which both validate and document. What a schema cannot express (addresses, line
  * breaks, sums) is checked in check.ts. Every string and array has a limit, so that a hostile body is refused cheaply.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from '../http/schema-type.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 
 export const MAX_RECIPIENTS = 50;

@@ -1,6 +1,7 @@
 /** Schemas of templates: saved and shown, and the request and response of a preview. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { changeOf } from '../http/patch.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, mapOf, named, oneOf } from '../http/validate.ts';
 import type { Declaration } from './render.ts';
 import {

@@ -1,8 +1,9 @@
 /** Users, sessions, and members in the API, with their schemas. */
-import { type TBoolean, type TOptional, Type } from 'typebox';
+import type { TBoolean, TOptional } from 'typebox';
 import { iso, isoOrNull } from '../base/clock.ts';
 import { NOTICE_KINDS, type NoticeKind } from '../base/notice.ts';
 import { MEMBER_ROLES } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { closed, named, oneOf } from '../http/validate.ts';
 import type { Member } from './member-store.ts';
 import { NOTICE_TEXTS, type NoticeContacts, noticeRecipients } from './notice-store.ts';

@@ -2,9 +2,9 @@
  * The headers that a customer adds to the requests of a webhook, such as Authorization. Values are encrypted in the database and returned
  * as a mask. A request that gives the mask keeps the stored value, so that the body of GET is a valid body of PUT.
  */
-import { Type } from 'typebox';
 import type { Issue } from '../base/failure.ts';
 import { open, seal } from '../base/seal.ts';
+import { Type } from '../http/schema-type.ts';
 import { HEADER_MASK as MASK } from './endpoints.ts';
 
 const MOST = 10;

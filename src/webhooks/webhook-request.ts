@@ -1,10 +1,10 @@
 /** Helpers of the webhook routes: which webhook a request means, and the responses if there is none. */
-import { Type } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { EVENT_TYPES } from '../events/events.ts';
 import type { RouteRequest } from '../http/route.ts';
+import { Type } from '../http/schema-type.ts';
 import { oneOf } from '../http/validate.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import type { Database } from '../storage/database.ts';

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Check } from 'typebox/value';
+import { Check } from 'typebox/schema';
 import { isSevenBit } from '../../src/mail/compose/transfer-encoding.ts';
 import { toSevenBit } from '../../src/mail/mime/seven-bit.ts';
 import { readTrackableMail } from '../../src/mail/mime/track-submitted.ts';

@@ -85,7 +85,7 @@ function isStore(file: string): boolean {
   return /\/(([a-z-]+-)?store|acceptance|claim|settle)\.ts$/.test(file);
 }
 
-/** Whether a file has typebox schemas of the API: for routes and the API document, not for the interface that stores also import. */
+/** Whether a file has schemas of the API: for routes and the API document, not for the interface that stores also import. */
 function isSchema(file: string): boolean {
   return /-schema\.ts$/.test(file);
 }

@@ -1,12 +1,12 @@
 /** The HTTP shell with a few test routes, and a raw socket: for requests that no client library sends, and responses read byte by byte. */
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
-import { Type } from 'typebox';
 import type { Actor } from '../../src/base/actor.ts';
 import { failure, Unavailable } from '../../src/base/failure.ts';
 import { createLog } from '../../src/base/log.ts';
 import { createHttpApp, type HttpApp, type HttpAppOptions } from '../../src/http/app.ts';
 import { type CallerKey, defineRoute, type RouteDefinition } from '../../src/http/route.ts';
+import { Type } from '../../src/http/schema-type.ts';
 import { closed, mapOf } from '../../src/http/validate.ts';
 
 export const KEY_HEADERS = { 'X-Api-Key': 'good', 'X-Id': 'acc_1' };

@@ -1,8 +1,9 @@
 /** /api-keys: keys of the account, in the mode of the calling key. A key for one domain may send from that domain only. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import { idOfUuid, uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
+import { Type } from '../../http/schema-type.ts';
 import {
   type EndpointAnswer,
   type EndpointContext,

@@ -2,8 +2,9 @@
  * Attachments of a send, in every form that clients use: Base64, a list of bytes, a Node Buffer serialized as JSON, or the URL of a file,
  * which is fetched from a public address. A missing name or type is derived from the URL or the name.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { ok, type Result } from '../../base/failure.ts';
+import { Type } from '../../http/schema-type.ts';
 import type { HttpClient } from '../../net/http-client.ts';
 import { typeOfFile } from '../file-types.ts';
 import { invalidField, open } from './endpoint.ts';

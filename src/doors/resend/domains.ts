@@ -2,10 +2,11 @@
  * /domains: sending domains with their DNS records. Tracking and TLS are settings of a domain in Resend and of an email in Postrider;
  * regions do not exist.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import { idOfUuid, uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
+import { Type } from '../../http/schema-type.ts';
 import {
   type EndpointAnswer,
   type EndpointContext,

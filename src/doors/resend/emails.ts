@@ -4,13 +4,13 @@
  */
 import { hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { Type } from 'typebox';
 import { type Caller, ownerOf } from '../../accounts/accounts.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import { type Failure, failure, ok, type Result, refuse } from '../../base/failure.ts';
 import { timeOfId } from '../../base/ids.ts';
 import { idOfUuid, uuidAt, uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
+import { Type } from '../../http/schema-type.ts';
 import { type MailFile, type ParsedMail, readMail } from '../../mail/inbound/read-mail.ts';
 import {
   type EmailCopy,

@@ -2,7 +2,7 @@
  * Defines the endpoints of this interface. An endpoint is a route that translates: it calls routes of Postrider's API on behalf of its
  * caller and returns their responses in Resend's form. Unknown fields are ignored and listed in `X-Ignored-Fields`.
  */
-import { type Static, type TProperties, type TSchema, Type } from 'typebox';
+import type { Static, TProperties, TSchema } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import type { Clock } from '../../base/clock.ts';
 import { type Failure, failure, invalid, ok, type Result, refuse } from '../../base/failure.ts';
@@ -16,6 +16,7 @@ import {
   type RouteDefinition,
   type RouteRequest,
 } from '../../http/route.ts';
+import { Type } from '../../http/schema-type.ts';
 import type { HttpClient } from '../../net/http-client.ts';
 import type { Blobs } from '../../storage/blobs/blobs.ts';
 import type { Database } from '../../storage/database.ts';

@@ -4,12 +4,13 @@
  * that the client sent, so a relative time or a fetched file does not make a repeat a different request.
  */
 import { hash } from 'node:crypto';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import { failure, ok, type Result, refuse } from '../../base/failure.ts';
 import { uuidOf } from '../../base/uuid-id.ts';
 import { compileBody } from '../../http/absent-fields.ts';
 import type { RouteDefinition } from '../../http/route.ts';
+import { Type } from '../../http/schema-type.ts';
 import { mapOf } from '../../http/validate.ts';
 import { storedAnswerOperation } from '../../idempotency/idempotency.ts';
 import { attachment, readAttachments } from './attachment-content.ts';

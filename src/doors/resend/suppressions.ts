@@ -3,12 +3,13 @@
  * time and its address, so that it can be found without a table.
  */
 import { hash } from 'node:crypto';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import { ok, type Result } from '../../base/failure.ts';
 import { isUuid, timeOfUuid, uuidAt, uuidOf } from '../../base/uuid-id.ts';
 import { cursorOf } from '../../http/paging.ts';
 import type { RouteDefinition } from '../../http/route.ts';
+import { Type } from '../../http/schema-type.ts';
 import {
   type EndpointAnswer,
   type EndpointContext,

@@ -3,13 +3,14 @@
  * template is its name in Postrider's API. The name that this API returns, the default sender, and the reply addresses are stored with the
  * template.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { type Caller, ownerOf } from '../../accounts/accounts.ts';
 import { requestedChanges } from '../../audit/audit.ts';
 import { iso } from '../../base/clock.ts';
 import { failure, ok, type Result, refuse } from '../../base/failure.ts';
 import { idOfUuid, isUuid, uuidAt, uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
+import { Type } from '../../http/schema-type.ts';
 import {
   findExtrasOperation,
   fromLiquid,

@@ -3,7 +3,7 @@
  * is kept, so its list of attempts has at most one entry. Webhooks that were created with Postrider's API are also listed, with the event
  * names that cover their events.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import { failure, refuse } from '../../base/failure.ts';
 import { idOfUuid, uuidOf } from '../../base/uuid-id.ts';
@@ -11,6 +11,7 @@ import { EVENT_TYPES, type EventType } from '../../events/events.ts';
 import type { InnerAnswer } from '../../http/inner-calls.ts';
 import { cursorOf } from '../../http/paging.ts';
 import type { RouteDefinition } from '../../http/route.ts';
+import { Type } from '../../http/schema-type.ts';
 import { deliveryIdOf, resendNamesOf, typesOfResend } from '../../webhooks/webhooks.ts';
 import {
   type EndpointAnswer,

@@ -2,8 +2,9 @@
  * The content of an email in version 2 of the API, as schemas, and its conversion into the fields of POST /send. Simple content is sent
  * literally. Templates are stored ones by name, or inline ones in Handlebars, which are converted to Liquid.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { ok, type Result } from '../../base/failure.ts';
+import { Type } from '../../http/schema-type.ts';
 import { oneOf } from '../../http/validate.ts';
 import { ConversionError, convertTemplate, MAX_SOURCE_LENGTH } from '../../templates/templates.ts';
 import { typeOfFile } from '../file-types.ts';

@@ -2,7 +2,7 @@
  * The shared parts of the operations. An operation translates: it calls routes of Postrider's API on behalf of its caller, or
  * submits a complete email, and returns the result in the form of SES, for both versions of its API.
  */
-import { type Static, type TProperties, type TSchema, Type } from 'typebox';
+import type { Static, TProperties, TSchema } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import type { Clock } from '../../base/clock.ts';
 import { type Failure, invalid, type Result, refuse } from '../../base/failure.ts';
@@ -14,6 +14,7 @@ import {
   type RouteDefinition,
   type RouteRequest,
 } from '../../http/route.ts';
+import { Type } from '../../http/schema-type.ts';
 import type { Submit } from '../../send/send.ts';
 import { PREFIX } from './errors.ts';
 

@@ -1,8 +1,8 @@
 /** ListEmailIdentities and GetEmailIdentity: the sender domains of the account. They are added with Postrider's own API. */
-import { Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import { failure, ok, type Result, refuse } from '../../base/failure.ts';
 import type { RouteDefinition } from '../../http/route.ts';
+import { Type } from '../../http/schema-type.ts';
 import { defined, type Operated, open, operation, type SesContext, type SesDoorDeps } from './endpoint.ts';
 import { pageInQuery, readPage } from './pages.ts';
 

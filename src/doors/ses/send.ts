@@ -3,11 +3,12 @@
  * everything else. An SDK sends the same invocation id with every attempt of a call, so retries create one email.
  */
 import { setTimeout } from 'node:timers/promises';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import { type Failure, failure, ok, type Result, refuse } from '../../base/failure.ts';
 import type { InnerAnswer } from '../../http/inner-calls.ts';
 import type { RouteDefinition } from '../../http/route.ts';
+import { Type } from '../../http/schema-type.ts';
 import {
   content,
   destination,

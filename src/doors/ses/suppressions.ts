@@ -1,8 +1,8 @@
 /** The account-level suppression list, in the mode of the key. SES knows two reasons: Postrider's others are shown as the closest one. */
-import { Type } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
 import { type Failure, failure, ok, refuse } from '../../base/failure.ts';
 import type { RouteDefinition } from '../../http/route.ts';
+import { Type } from '../../http/schema-type.ts';
 import { oneOf } from '../../http/validate.ts';
 import {
   defined,
