@@ -274,6 +274,8 @@ export function createLiquid(kind: Kind): Liquid {
     operators: limitOperators(),
     templates: {},
     timezoneOffset: 0,
+    // By default month names are in the language of the machine, which also takes 20 ms to determine.
+    locale: 'en-US',
   });
   for (const name of REFUSED_TAGS) delete liquid.tags[name];
   liquid.registerTag('for', MailFor);

@@ -1,6 +1,7 @@
 /** Variables in subject, HTML, and text: escaping, missing values, limits, and attempts to read anything that is not given. */
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
 import { parseExactJson } from '../base/exact-json.ts';
@@ -224,6 +225,17 @@ test('undefined, null, and [object Object] are never printed', () => {
     variables: { l: ['a', null, 1], o: null },
   });
   assert.equal(text, 'a1');
+});
+
+test('names of months are in English, whatever the language of the machine', () => {
+  const program = `
+    import { createRender } from ${JSON.stringify(import.meta.resolve('./templates.ts'))};
+    const mail = { variables: {}, accountVariables: {}, keepMissing: false, deriveText: false };
+    const { value } = createRender(String)({ ...mail, text: '{{ "2026-03-05" | date: "%B" }}' });
+    console.log(Intl.DateTimeFormat().resolvedOptions().locale, value.text);`;
+  const env = { ...process.env, LC_ALL: 'de_DE.UTF-8' };
+  const printed = execFileSync(process.execPath, ['--input-type=module', '-e', program], { env, encoding: 'utf8' });
+  assert.equal(printed, 'de-DE March\n');
 });
 
 test('request variables override account variables', () => {
