@@ -3,8 +3,9 @@
  * Its state can be saved, and every scenario starts with exactly that state: its memory and its files are restored, which takes some
  * hundredths of a second and leaves no trace of the previous scenario.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import path from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import { message, readRows, statement, type Value } from './postgres-protocol.ts';
 
@@ -46,14 +47,33 @@ function release(file: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(readFileSync(entry.replace(/[^/]*$/, file)));
 }
 
+const { version } = JSON.parse(Buffer.from(release('../package.json')).toString());
+/** The data of a new server, written by the first process: creating it takes most of the time of a start. */
+const NEW_DATA = path.join(import.meta.dirname, `../../node_modules/.cache/postrider-pglite-${version}.tar`);
+
 /** Reads its files itself, because the promises of node:fs are simulated. */
 async function openPglite(): Promise<PGlite> {
-  return await PGlite.create({
+  const isNew = !existsSync(NEW_DATA);
+  const options = {
     startParams: ARGUMENTS,
     pgliteWasmModule: await WebAssembly.compile(release('pglite.wasm')),
     initdbWasmModule: await WebAssembly.compile(release('initdb.wasm')),
     fsBundle: new Blob([release('pglite.data')]),
-  });
+    ...(!isNew && { loadDataDir: new Blob([readFileSync(NEW_DATA)]) }),
+  };
+  const { setTimeout } = globalThis;
+  // The recovery of the data sets an alarm, as in exec().
+  globalThis.setTimeout = (() => 0) as unknown as typeof setTimeout;
+  const pglite = await PGlite.create(options);
+  globalThis.setTimeout = setTimeout;
+  if (!isNew) return pglite;
+  const data = await pglite.dumpDataDir('none');
+  const written = `${NEW_DATA}.${process.pid}`;
+  mkdirSync(path.dirname(NEW_DATA), { recursive: true });
+  writeFileSync(written, Buffer.from(await data.arrayBuffer()));
+  renameSync(written, NEW_DATA);
+  await pglite.close();
+  return await openPglite();
 }
 
 export class PostgresEngine {
