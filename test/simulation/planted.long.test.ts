@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { PLANTED_KINDS, PLANTED_SEEDS, scenarioThatReveals, worldArgument } from './planted-kinds.ts';
+import { PLANTED_KINDS, PLANTED_SEEDS, SHRUNK_STEPS, scenarioThatReveals, worldArgument } from './planted-kinds.ts';
 import { simulate } from './simulate-process.ts';
 
 describe('each planted bug is found', () => {
@@ -25,7 +25,7 @@ describe('control: without its bug no shrunk scenario fails', () => {
     if (shrunk.length === 0) continue;
     test(kind, async () => {
       const worlds = shrunk.flatMap((pinned) => worldArgument(pinned!));
-      const { sums, failed, output } = await simulate([...options, '--all', ...worlds]);
+      const { sums, failed, output } = await simulate([...options, '--all', ...SHRUNK_STEPS, ...worlds]);
       assert.deepEqual(failed, [], output);
       assert.equal(sums?.seeds, shrunk.length, output);
     });

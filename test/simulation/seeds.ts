@@ -30,6 +30,8 @@ export interface SeedsOptions {
   nodes: boolean;
   /** Whether that is a server whose transactions overlap, and whose primary changes. */
   overlapping: boolean;
+  /** Steps after which a scenario that did not end has failed, if not the usual number. */
+  mostSteps?: number;
   /** Failing scenarios with more steps are shrunk until they have at most this many, or nothing else can be removed. */
   shrinkToSteps: number;
   /** The failures to look for; scenarios without one of these count as failed, but are not reported. */
@@ -92,13 +94,19 @@ async function shrunk(
 }
 
 export async function runSeeds(options: SeedsOptions): Promise<Sums> {
-  const { worlds, shrinkToSteps, finds, onStep, onFailed, onProgress } = options;
+  const { worlds, mostSteps, shrinkToSteps, finds, onStep, onFailed, onProgress } = options;
   // Thousands of errors are thrown and caught here: long stack traces only when tracing.
   Error.stackTraceLimit = onStep ? 8 : 1;
   const template = await templateOf(options);
   const sums = noSums();
   for (const { seed, only } of worlds) {
-    const run = { template, folder: template.folder, ...(only && { only }), ...(onStep && { onStep }) };
+    const run = {
+      template,
+      folder: template.folder,
+      ...(only && { only }),
+      ...(mostSteps && { mostSteps }),
+      ...(onStep && { onStep }),
+    };
     const isTwice = seed % TWICE_EVERY === 0;
     const cpu = process.cpuUsage();
     const report = isTwice ? await runTwice(seed, run) : await runSeed(String(seed), run);

@@ -7,6 +7,7 @@
  *   --world S:X   instead, one scenario by its seed and its parts, if not all; can be repeated
  *   --trace       every step as a line of text            --kept        first run the kept seeds too
  *   --shrink N    shrink failing scenarios to N steps    --all         continue after a failure
+ *   --steps N     a scenario that did not end by then has failed
  *   --nodes       scenarios of one to three nodes that share a PostgreSQL database
  *   --overlapping the same, with transactions that overlap and a primary that changes
  */
@@ -34,6 +35,7 @@ const { values } = parseArgs({
     planted: { type: 'string' },
     trace: { type: 'boolean', default: false },
     shrink: { type: 'string', default: 'Infinity' },
+    steps: { type: 'string' },
     all: { type: 'boolean', default: false },
     kept: { type: 'boolean', default: false },
     nodes: { type: 'boolean', default: false },
@@ -67,6 +69,7 @@ function* worlds(): Iterable<World> {
 
 const sums = await runSeeds({
   worlds: worlds(),
+  ...(values.steps !== undefined && { mostSteps: Number(values.steps) }),
   shrinkToSteps: Number(values.shrink),
   finds,
   ...kind,

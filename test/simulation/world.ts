@@ -73,6 +73,8 @@ export interface RunOptions {
   template: Template;
   /** A folder in memory. */
   folder: string;
+  /** Steps after which a scenario that did not end has failed. */
+  mostSteps?: number;
   /** Called with each step. */
   onStep?: (line: string) => void;
 }
@@ -101,11 +103,11 @@ export async function runSeed(seed: string, options: RunOptions): Promise<Report
 }
 
 /** Returns the changes of state that were seen. */
-async function lived(world: World, { template, onStep }: RunOptions): Promise<Report['transitions']> {
+async function lived(world: World, { template, mostSteps, onStep }: RunOptions): Promise<Report['transitions']> {
   const { timeline, faults } = world;
   if (onStep) timeline.onStep = ({ label, process }, ms) => onStep(`${ms.toFixed(2)} ${process.name} ${label}`);
   live(world, template);
-  const isOver = await run(world);
+  const isOver = await run(world, mostSteps ?? (world.cluster ? MOST_CLUSTER_STEPS : MOST_STEPS));
   // Rolls back what is in progress.
   world.cluster?.server.crash(0);
   const database = world.node.rows!;
@@ -381,12 +383,11 @@ const drawTypes = (random: Random, { fewTypes }: ScenarioSize): readonly EventTy
   random.chance(fewTypes) ? EVENT_TYPES.filter((type) => type === 'Bounce' || random.chance(0.2)) : EVENT_TYPES;
 
 /** Returns whether the scenario ended. */
-async function run(world: World): Promise<boolean> {
+async function run(world: World, mostSteps: number): Promise<boolean> {
   const { timeline } = world;
   let lookedMs = 0;
   let isRead = world.reader === undefined;
-  const most = world.cluster ? MOST_CLUSTER_STEPS : MOST_STEPS;
-  while (timeline.nowMs < LONGEST_MS && timeline.steps < most) {
+  while (timeline.nowMs < LONGEST_MS && timeline.steps < mostSteps) {
     if (!(await timeline.step())) break;
     world.lives.look();
     if (!timeline.isQuiet || !world.node.isUp) continue;
