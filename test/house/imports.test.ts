@@ -1,5 +1,6 @@
 /** Imports point down, and other folders import only the interface. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { importCircles, importFaults, packagesReached } from './import-rules.ts';
 import { importsOf, productFiles } from './source-tree.ts';
@@ -21,6 +22,18 @@ test('database threads load no package', () => {
     { path: 'src/a/b.ts', text: "import fs from 'node:fs';\nimport { Type } from 'typebox';\n" },
   ];
   assert.deepEqual(packagesReached(heavy, 'src/a/a.ts'), ['typebox by src/a/b.ts'], 'control');
+});
+
+test('the product loads only packages that are installed with it', () => {
+  const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: object };
+  const loaded = packagesReached(productFiles(), 'src/main.ts').map((one) => one.split(' ')[0]!);
+  assert.ok(loaded.includes('undici'), 'control');
+  const isInstalled = (one: string): boolean =>
+    Object.keys(dependencies).some((name) => one === name || one.startsWith(`${name}/`));
+  assert.deepEqual(
+    loaded.filter((one) => !isInstalled(one)),
+    [],
+  );
 });
 
 test('imports are found in every syntax', () => {
