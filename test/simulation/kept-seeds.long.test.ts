@@ -25,7 +25,9 @@ for (const planted of ['content is not synced', 'responses are sent before the c
   test(`shrunk, kept, and repeated: ${planted}`, async (t) => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-kept-'));
     t.after(() => rmSync(folder, { recursive: true, force: true }));
-    const said = await command(['--seeds', '300', '--planted', planted, '--keep', folder]);
+    // Several processes share the seeds, and the first one reveals the bug: the search is not what this test proves.
+    const seed = String(PLANTED_SEEDS[planted]!.seed);
+    const said = await command(['--seed', seed, '--seeds', '20', '--planted', planted, '--keep', folder]);
     const shown = /repeat it with: npm run simulate -- (--seed (\d+) .*)/.exec(said);
     const kept = readKept({ nodes: false, folder }).find(({ seed }) => seed === shown?.[2])!;
     assert.ok(kept, said);
