@@ -9,7 +9,9 @@ import type { SmtpReply } from '../../mail/smtp-reply.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
 import type { Category, Owner } from './outcome-texts.ts';
 import {
+  anyOf,
   DISABLED_MAILBOX,
+  either,
   FULL_MAILBOX,
   type ReplyTexts,
   replyTexts,
@@ -38,14 +40,6 @@ export interface ReplyRule {
   owner?: Owner;
   /** Set if the address, or its entire domain, accepts no mail. */
   suppress?: 'permanently' | '7 days';
-}
-
-function either(...patterns: readonly RegExp[]): RegExp {
-  return new RegExp(patterns.map(({ source }) => source).join('|'), 'u');
-}
-
-function anyOf(...patterns: readonly TextPattern[]): TextPattern {
-  return { test: (text) => patterns.some((pattern) => pattern.test(text)) };
 }
 
 /** Matches English phrases for a missing mailbox that reply-text.ts does not build from single words. */

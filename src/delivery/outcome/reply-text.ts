@@ -288,6 +288,15 @@ export interface TextPattern {
   test(text: string): boolean;
 }
 
+/** One regular expression for all of them. */
+export function either(...patterns: readonly RegExp[]): RegExp {
+  return new RegExp(patterns.map(({ source }) => source).join('|'), 'u');
+}
+
+export function anyOf(...patterns: readonly TextPattern[]): TextPattern {
+  return { test: (text) => patterns.some((pattern) => pattern.test(text)) };
+}
+
 /** Compiled when it is first used. */
 function lazily(source: string): TextPattern {
   let pattern: RegExp | undefined;
