@@ -2,7 +2,7 @@
  * Generates the text of documents from the code's tables and the service's own description, for the script that writes them and the test
  * that compares them.
  */
-import { errorCatalog } from '../src/base/failure.ts';
+import { errorCatalog, issueCodes } from '../src/base/failure.ts';
 import { SECRET_SETTINGS, settings } from '../src/config.ts';
 import { startService } from '../test/kit/start-service.ts';
 
@@ -35,7 +35,7 @@ Every response that is not 2xx has this body, and the header \`X-Request-Id\`:
   "error": {
     "code": "INVALID_REQUEST",
     "message": "what is wrong and what to do",
-    "details": [{ "field": "to", "message": "what is wrong with this field" }]
+    "details": [{ "field": "to", "code": "REQUIRED", "message": "what is wrong with this field" }]
   },
   "reasonCode": "INVALID_REQUEST",
   "requestId": "req_…"
@@ -43,7 +43,8 @@ Every response that is not 2xx has this body, and the header \`X-Request-Id\`:
 \`\`\`
 
 - **Branch on \`code\`,** not on the message. The messages below are defaults; responses are often more specific.
-- \`details\` lists all validation errors. \`reasonCode\` repeats \`error.code\`.
+- \`details\` lists all validation errors, each with a [code of its own](#codes-of-details). \`reasonCode\` repeats
+  \`error.code\`.
 - If \`Retry-After\` is present, retry the same request after that many seconds with the same \`Idempotency-Key\`.
 - Quote the \`requestId\` when you report a problem.
 
@@ -58,6 +59,16 @@ Every response that is not 2xx has this body, and the header \`X-Request-Id\`:
 | status | code | SMTP reply | default message |
 | --- | --- | --- | --- |
 ${rows.join('\n')}
+
+## Codes of details
+
+Details of other errors than \`INVALID_REQUEST\` repeat the code of the error, unless one of these is more specific.
+
+| code | meaning |
+| --- | --- |
+${Object.entries(issueCodes)
+  .map(([code, text]) => `| \`${code}\` | ${cell(text)} |`)
+  .join('\n')}
 `;
 }
 

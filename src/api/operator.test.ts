@@ -332,7 +332,9 @@ test('a warning threshold must be below the hold threshold, including defaults',
   for (const [protection, rate, message] of REFUSED) {
     const { status, body } = await set(protection);
     assert.deepEqual([status, body.error.code], [400, 'INVALID_REQUEST']);
-    assert.deepEqual(body.error.details, [{ field: `sendingProtection.${rate}.warning`, message }]);
+    assert.deepEqual(body.error.details, [
+      { field: `sendingProtection.${rate}.warning`, code: 'INVALID_VALUE', message },
+    ]);
   }
   assert.deepEqual((await operator.get(path)).body, before, 'neither the thresholds nor the plan have changed');
   for (const protection of [

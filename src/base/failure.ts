@@ -150,7 +150,26 @@ export const errorCatalog = {
 
 export type FailureCode = keyof typeof errorCatalog;
 
+/** What is wrong with a field, for programs. docs/reference/errors.md is generated from this table. */
+export const issueCodes = {
+  REQUIRED: 'A required field or value is missing.',
+  UNKNOWN_FIELD: 'The call has no such field.',
+  WRONG_TYPE: 'The value has another JSON type than the field.',
+  WRONG_FORMAT: 'The value does not have the format of the field, for example of a time.',
+  NOT_ALLOWED: 'The value is not among the allowed ones.',
+  TOO_SHORT: 'The text, list, or object has too few characters or elements.',
+  TOO_LONG: 'The text, list, or object has too many characters or elements.',
+  TOO_SMALL: 'The number is below the minimum.',
+  TOO_LARGE: 'The number is above the maximum.',
+  DUPLICATE: 'An element is repeated.',
+  INVALID_VALUE: 'The value is not valid for another reason, which the message states.',
+} as const;
+
+export type IssueCode = keyof typeof issueCodes;
+
 export interface Issue {
+  /** By default, responses have `INVALID_VALUE`, or the code of the error if that is not `INVALID_REQUEST`. */
+  code?: IssueCode | FailureCode;
   /** Path of the field as the caller wrote it, for example `attachments[0].sha256`; empty for the entire body. */
   field: string;
   /** The problem and the accepted values, as the end of a sentence that starts with the field. */
@@ -185,17 +204,29 @@ function distinct(details: Issue[]): Issue[] {
   });
 }
 
-/** Maximum length of a field name in a sentence. */
+/** Field names come from the caller and may be megabytes long. */
 const MAX_FIELD_LENGTH = 200;
+
+function shortened(field: string): string {
+  return field.length > MAX_FIELD_LENGTH ? `${field.slice(0, MAX_FIELD_LENGTH).toWellFormed()}…` : field;
+}
 
 /** Describes the first issue and the number of others, for the middle of a sentence. */
 export function firstIssue([first, ...others]: readonly Issue[]): string {
   if (first === undefined) return '';
   const { field, message } = first;
-  const shown = field.length > MAX_FIELD_LENGTH ? `${field.slice(0, MAX_FIELD_LENGTH).toWellFormed()}…` : field;
   const more =
     others.length === 0 ? '' : ` (and ${others.length} more error${others.length === 1 ? '' : 's'}, see details)`;
-  return `${shown === '' ? 'the body' : shown} ${message}${more}`;
+  return `${field === '' ? 'the body' : shortened(field)} ${message}${more}`;
+}
+
+/** An element of `details` in a response. */
+export type Detail = Issue & Required<Pick<Issue, 'code'>>;
+
+/** Returns the issues of a failure as they are shown to clients. */
+export function detailsOf({ code: errorCode, details }: Pick<Failure, 'code' | 'details'>): Detail[] {
+  const fallback = errorCode === 'INVALID_REQUEST' ? 'INVALID_VALUE' : errorCode;
+  return details.map(({ field, code = fallback, ...issue }) => ({ field: shortened(field), code, ...issue }));
 }
 
 /** Codes whose first issue is a sufficient message; for other codes, the catalog's text is added. */

@@ -65,7 +65,9 @@ test('large integers are accepted only in fields of any type', () => {
   );
   const refused = bounded({ seconds: 7615917337495251231n, any: {} });
   assert.equal(refused.ok, false);
-  assert.deepEqual(!refused.ok && refused.failure.details, [{ field: 'seconds', message: 'must be at most 100' }]);
+  assert.deepEqual(!refused.ok && refused.failure.details, [
+    { field: 'seconds', code: 'TOO_LARGE', message: 'must be at most 100' },
+  ]);
   const any = { id: 7615917337495251231n, list: [{ id: 9007199254740993n }] };
   assert.deepEqual(bounded({ seconds: 1, any }), { ok: true, value: { seconds: 1, any } });
 });

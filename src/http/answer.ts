@@ -9,10 +9,10 @@
 import { STATUS_CODES } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import {
+  detailsOf,
   errorCatalog,
   type Failure,
   failure,
-  type Issue,
   OutcomeUnknown,
   outcomeUnknown,
   Unavailable,
@@ -25,20 +25,11 @@ import type { HttpAnswer, Refusal, RouteAnswer } from './route.ts';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 const DEFAULT_RETRY_SECONDS = 5;
-/** Field names come from the caller and may be megabytes long. */
-const MAX_FIELD_LENGTH = 200;
-
-function shorten(issue: Issue): Issue {
-  return issue.field.length <= MAX_FIELD_LENGTH
-    ? issue
-    : { ...issue, field: `${issue.field.slice(0, MAX_FIELD_LENGTH)}…` };
-}
-
 /** The body of every error response. */
 function refusalBody(refusal: Failure, requestId: string, extra?: Readonly<Record<string, unknown>>): string {
   const { code, message } = refusal;
-  const details = refusal.details.map(shorten);
-  return JSON.stringify({ success: false, error: { code, message, details }, reasonCode: code, requestId, ...extra });
+  const error = { code, message, details: detailsOf(refusal) };
+  return JSON.stringify({ success: false, error, reasonCode: code, requestId, ...extra });
 }
 
 /** Refusals that always carry Retry-After. */

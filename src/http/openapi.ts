@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { TSchema } from 'typebox';
-import { errorCatalog, type FailureCode } from '../base/failure.ts';
+import { errorCatalog, type FailureCode, issueCodes } from '../base/failure.ts';
 import type { Method, RouteDefinition, RouteResponse } from './route.ts';
 
 type Json = Record<string, unknown>;
@@ -28,9 +28,13 @@ const REFUSAL_SCHEMA = {
           type: 'array',
           items: {
             type: 'object',
-            required: ['field', 'message'],
+            required: ['field', 'code', 'message'],
             properties: {
               field: { type: 'string', description: 'Path of the field, such as attachments[0].sha256.' },
+              code: {
+                type: 'string',
+                description: `${Object.keys(issueCodes).join(', ')}, or the code of the error.`,
+              },
               message: { type: 'string' },
               line: { type: 'integer' },
               column: { type: 'integer' },

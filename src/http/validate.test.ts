@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runningMs } from '../../test/kit/running-time.ts';
+import type { IssueCode } from '../base/failure.ts';
 import { Type } from './schema-type.ts';
 import { closed, compile, isIsoTime, isoTimeMs, mapOf, oneOf } from './validate.ts';
 
@@ -28,6 +29,24 @@ function issues(value: unknown): string[] {
   const result = validate(value);
   return result.ok ? [] : result.failure.details.map((issue) => `${issue.field}: ${issue.message}`);
 }
+
+test('each issue has a code for programs', () => {
+  const cases: [unknown, string, IssueCode][] = [
+    [{}, 'from', 'REQUIRED'],
+    [{ from: 'a', form: 1 }, 'form', 'UNKNOWN_FIELD'],
+    [{ from: '' }, 'from', 'TOO_SHORT'],
+    [{ from: 'a', to: 'x'.repeat(21) }, 'to', 'TOO_LONG'],
+    [{ from: 'a', to: ['b', 'b', 'b', 'b'] }, 'to', 'TOO_LONG'],
+    [{ from: 'a', to: 5 }, 'to', 'WRONG_TYPE'],
+    [{ from: 'a', attachments: [{ sha256: 'x' }] }, 'attachments[0].sha256', 'WRONG_FORMAT'],
+    [{ from: 'a', retain: 'x' }, 'retain', 'NOT_ALLOWED'],
+    [{ from: 'a', type: 'c' }, 'type', 'NOT_ALLOWED'],
+  ];
+  for (const [value, field, code] of cases) {
+    const result = validate(value);
+    assert.deepEqual(!result.ok && result.failure.details.map((issue) => [issue.field, issue.code]), [[field, code]]);
+  }
+});
 
 test('each issue has the path of its field and a message', () => {
   const cases: [unknown, string[]][] = [

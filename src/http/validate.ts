@@ -5,7 +5,7 @@
  */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { Static, TObject, TProperties, TSchema, TUnsafe } from 'typebox';
-import { type Failure, type Issue, invalid, ok, refuse } from '../base/failure.ts';
+import { type Failure, type Issue, type IssueCode, invalid, ok, refuse } from '../base/failure.ts';
 import { Type } from './schema-type.ts';
 import { fieldPath } from './strict-json.ts';
 
@@ -234,6 +234,32 @@ function pathOf({ instancePath, params }: ErrorObject, root: unknown): Path {
   return field === undefined ? path : [...path, String(field)];
 }
 
+const CODE_OF_KEYWORD: Readonly<Record<string, IssueCode>> = {
+  type: 'WRONG_TYPE',
+  enum: 'NOT_ALLOWED',
+  const: 'NOT_ALLOWED',
+  minLength: 'TOO_SHORT',
+  minItems: 'TOO_SHORT',
+  minProperties: 'TOO_SHORT',
+  maxLength: 'TOO_LONG',
+  maxItems: 'TOO_LONG',
+  maxProperties: 'TOO_LONG',
+  minimum: 'TOO_SMALL',
+  maximum: 'TOO_LARGE',
+  format: 'WRONG_FORMAT',
+  pattern: 'WRONG_FORMAT',
+  uniqueItems: 'DUPLICATE',
+  additionalProperties: 'UNKNOWN_FIELD',
+  required: 'REQUIRED',
+};
+
+/** Returns the code for one Ajv error. */
+function codeOf({ keyword, schema }: ErrorObject): IssueCode {
+  if (keyword !== 'anyOf' && keyword !== 'oneOf') return CODE_OF_KEYWORD[keyword] ?? 'INVALID_VALUE';
+  const branches = (schema ?? []) as Schema[];
+  return branches.some((branch) => 'const' in branch || 'enum' in branch) ? 'NOT_ALLOWED' : 'WRONG_TYPE';
+}
+
 interface Mismatch {
   path: Path;
   issue: Issue;
@@ -245,7 +271,11 @@ const COUNTS = new Set(['minItems', 'maxItems', 'minProperties', 'maxProperties'
 
 function mismatchOf(error: ErrorObject, root: unknown): Mismatch {
   const path = pathOf(error, root);
-  const issue = { field: path.reduce<string>(fieldPath, ''), message: sentence(error) };
+  const issue = {
+    field: path.reduce<string>(fieldPath, ''),
+    code: codeOf(error),
+    message: sentence(error),
+  };
   return { path, issue, isCount: COUNTS.has(error.keyword) };
 }
 

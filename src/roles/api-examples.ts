@@ -163,7 +163,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     error: {
       code: 'INVALID_REQUEST',
       message: 'The request is not valid: to must have at least one address.',
-      details: [{ field: 'to', message: 'must have at least one address' }],
+      details: [{ field: 'to', code: 'TOO_SHORT', message: 'must have at least one address' }],
     },
     reasonCode: 'INVALID_REQUEST',
     requestId: ids.request,

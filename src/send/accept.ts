@@ -260,7 +260,9 @@ async function applyTemplate(
   if ('unusable' in found) return refuse(found.unusable);
   const usesTemplateSubject = mail.subject === '';
   if (usesTemplateSubject && found.subject === null) {
-    return refuse(invalid([{ field: 'subject', message: 'is required because the template has no subject' }]));
+    return refuse(
+      invalid([{ field: 'subject', code: 'REQUIRED', message: 'is required because the template has no subject' }]),
+    );
   }
   const parsed = { ...found.parsed };
   if (!usesTemplateSubject) delete parsed.subject;

@@ -4,6 +4,7 @@ import { closed, named, oneOf } from '../http/validate.ts';
 
 const detail = closed({
   field: Type.String({ description: 'Path of the field, such as attachments[0].name.' }),
+  code: Type.String({ description: 'As in the details of an error response.' }),
   message: Type.String(),
   line: Type.Optional(Type.Integer()),
   column: Type.Optional(Type.Integer()),

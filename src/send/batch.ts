@@ -8,6 +8,8 @@
 
 import { ownerOf } from '../accounts/accounts.ts';
 import {
+  type Detail,
+  detailsOf,
   errorCatalog,
   type Failure,
   type FailureCode,
@@ -46,7 +48,7 @@ export type ItemRefusal = Pick<Failure, 'code' | 'message' | 'details'>;
 
 type ItemResult =
   | { status: number; data: { messageId: string } }
-  | { status: number; error: ItemRefusal; reasonCode: FailureCode };
+  | { status: number; error: ItemRefusal & { details: Detail[] }; reasonCode: FailureCode };
 
 /** Runs the batch. The response is 200 even if messages are refused. */
 export async function sendBatch(
@@ -164,6 +166,8 @@ async function runOne(send: Send, request: BatchRequest, message: unknown, index
   }
 }
 
-function refused({ code, message, details }: Failure): ItemResult {
-  return { status: errorCatalog[code].status, error: { code, message, details }, reasonCode: code };
+function refused(refusal: Failure): ItemResult {
+  const { code, message } = refusal;
+  const error = { code, message, details: detailsOf(refusal) };
+  return { status: errorCatalog[code].status, error, reasonCode: code };
 }

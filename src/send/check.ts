@@ -147,10 +147,14 @@ function hasMoreCharacters(text: string, limit: number): boolean {
 
 function checkContent(body: SendBody, issues: Issue[]): void {
   if (body.templateId === undefined) {
-    if (body.subject === undefined) issues.push({ field: 'subject', message: 'is required' });
+    if (body.subject === undefined) issues.push({ field: 'subject', code: 'REQUIRED', message: 'is required' });
     // An explicitly empty text creates an email without a body, which SMTP also accepts.
     if (!body.html && body.text === undefined)
-      issues.push({ field: 'html', message: 'is required if text is not given, and must not be empty' });
+      issues.push({
+        field: 'html',
+        code: 'REQUIRED',
+        message: 'is required if text is not given, and must not be empty',
+      });
   }
   if (body.subject === undefined) return;
   // The rendered subject may be shorter than its source; its length is checked after rendering.

@@ -87,7 +87,7 @@ export function readReplyTo(value: string | string[] | undefined, field: string,
 /** Reads the sender: exactly one address, with an optional display name that must not be deceptive. */
 export function readFrom(text: string | undefined, issues: Issue[]): Address | undefined {
   if (text === undefined) {
-    issues.push({ field: 'from', message: 'is required' });
+    issues.push({ field: 'from', code: 'REQUIRED', message: 'is required' });
     return undefined;
   }
   const result = parseAddress(text);
@@ -128,7 +128,7 @@ export function readRecipients(body: SendBody, issues: Issue[]): Recipients {
     }
   }
   if (recipients.all.length === 0 && issues.length === before) {
-    issues.push({ field: 'to', message: 'is required: at least one recipient in to, cc or bcc' });
+    issues.push({ field: 'to', code: 'REQUIRED', message: 'is required: at least one recipient in to, cc or bcc' });
   }
   if (recipients.all.length > MAX_RECIPIENTS) {
     const message = `has ${recipients.all.length} recipients together with cc and bcc; at most ${MAX_RECIPIENTS} are allowed`;

@@ -53,7 +53,7 @@ export function nameIssues(name: string): Issue[] {
 /** Checks that there is content to send. */
 export function emptyIssues({ mjml, html, text }: Pick<SourcesToSave, 'mjml' | 'html' | 'text'>): Issue[] {
   if (mjml || html || text) return [];
-  return [{ field: 'html', message: 'is required if text is not given, and must not be empty' }];
+  return [{ field: 'html', code: 'REQUIRED', message: 'is required if text is not given, and must not be empty' }];
 }
 
 /** Returns TEMPLATE_INVALID with the position of the first error of each part; `as` ends the sentence. */

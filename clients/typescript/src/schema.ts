@@ -3060,6 +3060,8 @@ export interface components {
         details: {
             /** @description Path of the field, such as attachments[0].sha256. */
             field: string;
+            /** @description REQUIRED, UNKNOWN_FIELD, WRONG_TYPE, WRONG_FORMAT, NOT_ALLOWED, TOO_SHORT, TOO_LONG, TOO_SMALL, TOO_LARGE, DUPLICATE, INVALID_VALUE, or the code of the error. */
+            code: string;
             message: string;
             line?: number;
             column?: number;
@@ -3263,6 +3265,8 @@ export interface components {
             details: {
                 /** @description Path of the field, such as attachments[0].name. */
                 field: string;
+                /** @description As in the details of an error response. */
+                code: string;
                 message: string;
                 line?: number;
                 column?: number;
