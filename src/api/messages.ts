@@ -71,7 +71,12 @@ const text = (maxLength: number, description: string) =>
 const time = (description: string) => Type.Optional(Type.String({ format: 'date-time', maxLength: 40, description }));
 
 const listFields = {
-  status: Type.Optional(oneOf([...MESSAGE_STATUSES], { description: 'The current status.' })),
+  status: Type.Optional(
+    Type.Array(oneOf([...MESSAGE_STATUSES]), {
+      maxItems: MESSAGE_STATUSES.length,
+      description: 'The current status. If given several times, or several with commas, any of them matches.',
+    }),
+  ),
   to: text(320, 'Part of the address (case-insensitive), or the complete address in any spelling.'),
   from: text(998, 'Part of the From header (case-insensitive).'),
   subject: text(998, 'Part of the subject (case-insensitive).'),
@@ -320,11 +325,11 @@ export function mailAnswer(content: Buffer | Readable): ContentAnswer {
 /** Returns whether the filter may have to scan all messages of the account. */
 function isSearch(page: MessagePage): boolean {
   if (page.messageId !== null) return false;
-  const { status, to, from, subject, any, templateId, tags, metadata } = page;
-  if (tags.length > 0 || metadata.length > 0) return true;
+  const { statuses, to, from, subject, any, templateId, tags, metadata } = page;
+  if (statuses.length > 0 || tags.length > 0 || metadata.length > 0) return true;
   // In the sandbox, ids do not follow time, so a filter by time has to scan too.
   const isTimed = page.mode === 'sandbox' && (page.sinceMs !== null || page.untilMs !== null);
-  return isTimed || [status, to, from, subject, any, templateId].some((one) => one !== null);
+  return isTimed || [to, from, subject, any, templateId].some((one) => one !== null);
 }
 
 function search({ database, searches }: MessageRouteDeps, page: MessagePage, signal: AbortSignal) {
@@ -347,7 +352,7 @@ function filtersOf(request: Request<undefined, Static<typeof listQuery>>) {
   return {
     accountId: caller.account.id,
     mode: caller.mode,
-    status: query.status ?? null,
+    statuses: query.status ?? [],
     messageId: query.messageId ?? null,
     to: query.to ?? null,
     from: query.from ?? null,

@@ -202,7 +202,7 @@ export function checkBody<T>(json: ParsedJson, checks: BodyChecks<T>, elsewhere:
   return refuse(invalid([...elsewhere, ...issues]));
 }
 
-type Property = { type?: unknown };
+type Property = { type?: unknown; items?: { enum?: unknown } };
 
 function decode(text: string): string | undefined {
   try {
@@ -233,8 +233,11 @@ function readPairs(search: string, properties: Record<string, Property>, issues:
     }
     if (text.includes('\0')) issues.push({ field: name, message: 'contains the NUL character' });
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    if (property?.type === 'array') query[name] = [...((query[name] as unknown[]) ?? []), text];
-    else if (name in query) issues.push({ field: name, message: 'is given more than once' });
+    if (property?.type === 'array') {
+      // Names never contain commas; other texts may.
+      const values = property.items?.enum ? text.split(',') : [text];
+      query[name] = [...((query[name] as unknown[]) ?? []), ...values];
+    } else if (name in query) issues.push({ field: name, code: 'DUPLICATE', message: 'is given more than once' });
     else query[name] = convert(text, property);
   }
   return query;
@@ -243,7 +246,7 @@ function readPairs(search: string, properties: Record<string, Property>, issues:
 /**
  * Validates a query string; without a schema, every parameter is unknown. Names and values are decoded strictly (UTF-8, `+` is a space). A
  * value is converted to a number or a boolean only if the schema requires that type and the entire text is one. A repeated parameter is an
- * issue unless the schema allows an array.
+ * issue unless the schema allows an array. An array of names can also be one text with commas.
  */
 export type QueryReader = (search: string) => Result<Record<string, unknown>>;
 
@@ -262,7 +265,7 @@ export function compileQuery(schema: TSchema | undefined): QueryReader {
     if (validated.ok && issues.length === 0) return ok(query);
     const wrong = validated.ok ? [] : validated.failure.details;
     // The index is removed, because a client that sends a repeatable parameter once does not expect a list.
-    issues.push(...wrong.map(({ field, message }) => ({ field: field.replace(/\[\d+\]$/, ''), message })));
+    issues.push(...wrong.map((issue) => ({ ...issue, field: issue.field.replace(/\[\d+\]$/, '') })));
     return refuse(invalid(issues.slice(0, 100)));
   };
 }

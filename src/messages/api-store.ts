@@ -43,7 +43,8 @@ export interface MessagePage {
   /** The id of the last message of the previous page. */
   before: string | null;
   limit: number;
-  status: MessageStatus | null;
+  /** A message matches if it has one of these; all do if there are none. */
+  statuses: readonly MessageStatus[];
   messageId: string | null;
   /** Part of the address, or the complete address in any spelling. This field and the next three are compared without (ASCII) case. */
   to: string | null;
@@ -111,7 +112,7 @@ function listMessages(tx: Transaction, page: MessagePage) {
     );
     params.push(...pair);
   }
-  if (page.status !== null) conditions.push(statusCondition(page.status));
+  if (page.statuses.length > 0) conditions.push(`(${page.statuses.map(statusCondition).join(' OR ')})`);
   return tx.all<MessageRow>(
     `SELECT ${COLUMNS} ${JOINED} WHERE ${conditions.join(' AND ')} ORDER BY m.id DESC LIMIT ?`,
     ...params,

@@ -82,13 +82,21 @@ test('the list is filtered by every field, ignoring case as documented', async (
   assert.deepEqual(await found(`messageId=${b}&tag=new`), [b]);
   assert.deepEqual(await found('status=scheduled'), [c]);
   assert.deepEqual((await found('status=queued')).sort(), [a, b].sort());
+  for (const several of ['status=queued&status=scheduled', 'status=queued,scheduled', 'status=scheduled%2Cqueued']) {
+    assert.deepEqual((await found(several)).sort(), [a, b, c].sort(), several);
+  }
+  assert.deepEqual(await found('status=scheduled,bounced&tag=a_b'), []);
+  assert.equal((await api.get('/messages?status=queued,sent')).status, 400);
   assert.deepEqual(await found(`since=${new Date(clock.now() + 1).toISOString()}`), []);
   assert.equal((await found(`since=${new Date(clock.now()).toISOString()}`)).length, 3);
   assert.equal((await found('since=2016-12-31T23:59:60Z')).length, 3, 'a leap second');
   assert.deepEqual(await found(`until=${new Date(clock.now() - 1).toISOString()}`), []);
   const refused = await api.get('/messages?status=sent&since=now');
   assert.equal(refused.status, 400);
-  assert.deepEqual(refused.body.error.details.map((one: { field: string }) => one.field).sort(), ['since', 'status']);
+  assert.deepEqual(refused.body.error.details.map(({ field, code }: Record<string, string>) => [field, code]).sort(), [
+    ['since', 'WRONG_FORMAT'],
+    ['status', 'NOT_ALLOWED'],
+  ]);
   await claim();
   assert.deepEqual((await found('status=sending')).sort(), [a, b].sort());
   assert.deepEqual(await found('status=queued'), []);

@@ -219,7 +219,7 @@ export const erasure: Scenario = async (stage) => {
   const list = {
     before: null,
     limit: 9,
-    status: null,
+    statuses: [],
     messageId: null,
     to: null,
     from: null,

@@ -98,7 +98,7 @@ export const mails: Scenario = async (stage) => {
     mode: sent.mode,
     before: null,
     limit: 5,
-    status: null,
+    statuses: [],
     messageId: null,
     to: null,
     from: null,

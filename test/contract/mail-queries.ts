@@ -160,11 +160,12 @@ export const lists: Scenario = async (stage) => {
   assert.equal((await partOf({ before: ids[2]! }, 1)).end, ids[1]);
   assert.equal((await partOf({ before: ids[1]! }, 2)).end, null);
   assert.equal((await partOf({ lowestId: ids[1]!, highestId: ids[1]! }, 1)).end, ids[1]);
-  for (const status of ['queued', 'sending', 'delivered', 'scheduled'] as const) await list({ status });
+  for (const status of ['queued', 'sending', 'delivered', 'scheduled'] as const) await list({ statuses: [status] });
+  await list({ statuses: ['queued', 'scheduled', 'bounced'] });
   await list({ sinceMs: stage.nowMs + 1_000 });
   await list({ untilMs: stage.nowMs + 1_000, highestId: idsOf(mails[1]!)[0]!, lowestId: 'msg_' });
   await stage.act(claimOperation, { ...claimRequest(stage), limit: 1 });
-  for (const status of ['queued', 'sending'] as const) await list({ status });
+  for (const status of ['queued', 'sending'] as const) await list({ statuses: [status] });
 };
 
 export const sandbox: Scenario = async (stage) => {

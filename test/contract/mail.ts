@@ -150,7 +150,7 @@ export const wholePage = (accountId: string) => ({
   mode: 'live' as const,
   before: null,
   limit: 50,
-  status: null,
+  statuses: [],
   messageId: null,
   to: null,
   from: null,

@@ -11,8 +11,12 @@ type Parameters<O extends OperationId> = operations[O] extends { parameters: inf
 type Path<O extends OperationId> = Parameters<O> extends { path: infer P } ? { path: P } : { path?: never };
 type JsonOf<C> = C extends { content: { 'application/json': infer J } } ? J : never;
 
+/** A query in which a field for several values can have one. */
+type OneOrSeveral<Q> = { [N in keyof Q]: NonNullable<Q[N]> extends readonly (infer V)[] ? Q[N] | V : Q[N] };
+
 /** The query of an operation. */
-export type Query<O extends OperationId> = Parameters<O> extends { query?: infer Q } ? NonNullable<Q> : never;
+export type Query<O extends OperationId> =
+  Parameters<O> extends { query?: infer Q } ? OneOrSeveral<NonNullable<Q>> : never;
 /** The JSON body of an operation. */
 export type Body<O extends OperationId> = operations[O] extends { requestBody?: infer B }
   ? JsonOf<NonNullable<B>>

@@ -5388,8 +5388,8 @@ export interface operations {
   listMessages: {
     parameters: {
       query?: {
-        /** @description The current status. */
-        status?: "scheduled" | "queued" | "sending" | "delayed" | "delivered" | "bounced" | "complained" | "suppressed" | "cancelled";
+        /** @description The current status. If given several times, or several with commas, any of them matches. */
+        status?: ("scheduled" | "queued" | "sending" | "delayed" | "delivered" | "bounced" | "complained" | "suppressed" | "cancelled")[];
         /** @description Part of the address (case-insensitive), or the complete address in any spelling. */
         to?: string;
         /** @description Part of the From header (case-insensitive). */

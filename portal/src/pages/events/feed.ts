@@ -7,7 +7,10 @@ import { type Event, type Query, usePages } from '../../api.ts';
 import { type Connection, useEvents } from '../../live.tsx';
 import { matches, merge } from './merge.ts';
 
-export type EventFilter = Pick<Query<'listEvents'>, 'messageId' | 'recipient' | 'eventType' | 'tag' | 'since'>;
+export type EventFilter = Pick<Query<'listEvents'>, 'messageId' | 'recipient' | 'since'> & {
+  eventType?: Event['eventType'][];
+  tag?: string[];
+};
 
 /** Above this number the log is read again, so that older events of the stream come from its pages. */
 const KEPT_AT_MOST = 1_000;
