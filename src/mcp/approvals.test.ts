@@ -279,4 +279,8 @@ test('every call is audited with client, tool, and outcome, without message cont
   assert.equal(find!.resourceId, 'find_messages');
   assert.equal(find!.after.arguments.to, parts.addressHash(accountId, 'nobody@example.com'), 'without the address');
   assert.ok(!JSON.stringify(send).includes('private'));
+  clock.advance(1_000);
+  assert.ok((await agent.request('tools/call', { name: 'nope', arguments: {} })).body.error);
+  const [unknown] = (await app.live.get('/audit?action=agent.call&limit=1')).body as JsonObject[];
+  assert.deepEqual([unknown!.resourceId, unknown!.after.outcome], ['nope', 'unknown tool']);
 });

@@ -195,11 +195,19 @@ export function createEndpoint(deps: EndpointDeps): Endpoint {
       return { error: { code: CODES.invalidParams, message: 'params.name must be a string' } };
     if (requestState !== undefined && typeof requestState !== 'string')
       return { error: { code: CODES.invalidParams, message: 'params.requestState must be a string' } };
+    const record = (tool: string, outcome: string): Promise<unknown> =>
+      recordCall(request, { client: call.client, tool, args, outcome });
     const known = toolsOf(request).find(({ tool }) => tool.name === name);
-    if (known === undefined)
+    if (known === undefined) {
+      await record(clientName(name), 'unknown tool');
       return { error: { code: CODES.invalidParams, message: `Unknown tool: ${clientName(name)}` } };
-    const toolAnswer = await run(request, call, known);
-    await recordCall(request, { client: call.client, tool: name, args, outcome: outcomeOf(toolAnswer) });
+    }
+    const toolAnswer = await run(request, call, known).catch(async (error: unknown) => {
+      // The first error is the one to report.
+      await record(name, 'failed').catch(() => undefined);
+      throw error;
+    });
+    await record(name, outcomeOf(toolAnswer));
     if (toolAnswer.ok === 'asking') return { result: inputRequired(toolAnswer) };
     return { result: resultOf(toolAnswer) as unknown as Record<string, unknown> };
   }
