@@ -2,10 +2,11 @@
  * Changes that are recorded in the audit log. An operation defined by `change()` has a trail; if it is executed through `changedBy()`, the
  * same transaction stores an entry with the resource before and after. Guarantees:
  * - a change and its entry are committed together, or neither is;
- * - a change without effect on the recorded columns writes no entry;
+ * - a change without effect on the columns that a trail records or compares writes no entry;
  * - only columns that a trail names are recorded, and no trail names a secret.
  * The database refuses to change or delete entries younger than 400 days (see the audit migration).
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { Actor } from '../base/actor.ts';
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
@@ -38,6 +39,8 @@ interface Trail<A, R> {
   /** The table of the changed row, and its columns. Only the columns in `shows` are recorded. */
   readonly table?: string;
   readonly shows?: readonly string[];
+  /** Further columns that are compared: a change of them alone is recorded too, without the values. */
+  readonly compares?: readonly string[];
   /** Columns that identify the row; by default the `id` of the arguments. */
   readonly where?: (args: A) => Readonly<Record<string, SqlValue>>;
   /** Id of the resource; by default the value that identifies the row. */
@@ -103,12 +106,17 @@ export const changeOperation = operation('audit.change', 'write', async (tx, { n
   const rowAfter = await readRow(tx, trail, args);
   const before = shownOf(trail, rowBefore);
   const after = trail.did?.(args, result) ?? shownOf(trail, rowAfter);
-  if (JSON.stringify(before) === JSON.stringify(after)) return result;
+  if (JSON.stringify(before) === JSON.stringify(after) && isSame(trail, rowBefore, rowAfter)) return result;
   const row = rowAfter ?? rowBefore;
   const resourceId = resourceIdOf(trail, args, result);
   await append(tx, { id, by, action: actionOf(trail, args), resourceId, before, after, ...ownerOf(row, by) });
   return result;
 });
+
+/** Compares the complete values, of which long ones are recorded in part. */
+function isSame<A, R>({ shows = [], compares = [] }: Trail<A, R>, before: Shown = {}, after: Shown = {}): boolean {
+  return [...shows, ...compares].every((column) => isDeepStrictEqual(before[column], after[column]));
+}
 
 function ownerOf(row: Shown | undefined, by: Origin): { accountId: string | null; mode: string | null } {
   const named = row as { account_id?: string; mode?: string } | undefined;

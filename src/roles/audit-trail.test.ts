@@ -377,6 +377,28 @@ test('a row contains the state before and after, without secrets', async () => {
   for (const { password_hash: hash } of sealed) assert.ok(!rows.includes(hash));
 });
 
+test('a change that the row cannot show writes a row too', async () => {
+  const newest = async (): Promise<string> => JSON.stringify((await log())[0]);
+  const { webhookId } = await made(live.post('/webhooks', { ...hook, headers: { Authorization: 'Bearer 1' } }));
+  const secret = 'Bearer 2';
+  const isRecorded = async (change: () => Promise<Answer>): Promise<void> => {
+    const before = await newest();
+    const { status, text } = await change();
+    assert.ok(status < 300, text);
+    assert.notEqual(await newest(), before);
+  };
+  const path = `/webhooks/${webhookId}`;
+  await isRecorded(() => live.call({ method: 'PATCH', path, body: { headers: { Authorization: secret } } }));
+  assert.ok(!(await live.get('/audit?limit=1')).text.includes(secret));
+  const long = 'x'.repeat(3_000);
+  const set = (text: string) => live.call({ method: 'PATCH', path: '/account', body: { variables: { long: text } } });
+  await set(`${long}a`);
+  await isRecorded(() => set(`${long}b`));
+  const entry = { email: 'again@x.example', reason: 'manual' };
+  await live.post('/suppressions', entry);
+  await isRecorded(() => live.post('/suppressions', entry));
+});
+
 test('rejected requests and requests without a change write no row', async () => {
   const { webhookId } = await made(live.post('/webhooks', hook));
   const rows = (await log()).length;

@@ -148,7 +148,7 @@ async function erasedAmong(tx: Transaction, addresses: readonly ListedAddress[])
 }
 
 /** The audit log is kept for 400 days and cannot be changed. It identifies an address by its hash, so it never contains an erased one. */
-const SUPPRESSION_TRAIL = { table: 'suppression', shows: ['reason', 'source_message_id', 'expires_at'] };
+const SUPPRESSION_TRAIL = { table: 'suppression', shows: ['reason', 'source_message_id', 'expires_at', 'created_at'] };
 
 /** An address with the hash that identifies it in the audit log. */
 type HashedAddress = ListedAddress & { addressHash: string };

@@ -51,6 +51,7 @@ export type NewEndpoint = Owner &
 const ENDPOINT = {
   table: 'webhook',
   shows: ['url', 'events', 'description', 'enabled', 'ordered', 'max_batch', 'header_names', 'previous_secret_until'],
+  compares: ['headers_sealed'],
 };
 
 export const createEndpointOperation = change(
