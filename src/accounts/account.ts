@@ -30,6 +30,7 @@ export const ACCOUNT_NAME = {
   minLength: 1,
   maxLength: 200,
   pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+  phrase: 'must have visible characters and no control characters',
   description: '1 to 200 characters, without control characters.',
 };
 
@@ -38,6 +39,7 @@ export const SUSPENSION_REASON = {
   minLength: 1,
   maxLength: 500,
   pattern: ACCOUNT_NAME.pattern,
+  phrase: ACCOUNT_NAME.phrase,
   description:
     'Why the account is suspended, only with `status: "suspended"`. The email to the users of the account contains it. A later change of the reason alone sends no email.',
 };

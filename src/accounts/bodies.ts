@@ -327,7 +327,14 @@ const requestedExpiry = Type.Optional(
   }),
 );
 
-const keyName = Type.Optional(Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]*$' }));
+const keyName = Type.Optional(
+  Type.String({
+    minLength: 1,
+    maxLength: 200,
+    pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+    phrase: 'must not have control characters',
+  }),
+);
 
 export const newKeyRequest = named('ApiKeyRequest', {
   mode: Type.Optional(mode),

@@ -50,6 +50,8 @@ test('a domain is added, published, verified, listed, and deleted', async (t) =>
   assert.deepEqual(await sends('mail.example.com'), [false, undefined]);
   const again = await server.call('PUT', '/domains', { ...own, json: { domain: 'example.com' } });
   assert.deepEqual([again.status, again.body], [200, added.body]);
+  const whole = await server.call('PUT', '/domains', { ...own, json: added.body });
+  assert.deepEqual([whole.status, whole.body], [200, added.body], 'the fields that are only read are ignored');
   const bad = await server.call('POST', '/domains', { ...own, json: { domain: '10.0.0.1', status: 'verified' } });
   assert.equal(bad.status, 400);
   const single = await server.call('POST', '/domains', { ...own, json: { domain: 'localhost' } });

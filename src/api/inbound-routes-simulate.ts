@@ -65,8 +65,16 @@ const simulateRequest = named('SimulateInboundRequest', {
   headers: Type.Optional(
     Type.Array(
       closed({
-        name: Type.String({ maxLength: 76, pattern: '^[!-9;-~]+$' }),
-        value: Type.String({ maxLength: 900, pattern: '^[ -~]*$' }),
+        name: Type.String({
+          maxLength: 76,
+          pattern: '^[!-9;-~]+$',
+          phrase: 'must be visible ASCII characters without a colon',
+        }),
+        value: Type.String({
+          maxLength: 900,
+          pattern: '^[ -~]*$',
+          phrase: 'must be ASCII characters without line breaks',
+        }),
       }),
       {
         maxItems: 50,
@@ -77,8 +85,17 @@ const simulateRequest = named('SimulateInboundRequest', {
     Type.Array(
       closed({
         name: Type.String({ minLength: 1, maxLength: 255 }),
-        contentType: Type.String({ maxLength: 100, pattern: '^[\\w.+-]+/[\\w.+-]+$' }),
-        content: Type.String({ maxLength: MAX_BYTES, pattern: '^[A-Za-z0-9+/]*={0,2}$', description: 'Base64.' }),
+        contentType: Type.String({
+          maxLength: 100,
+          pattern: '^[\\w.+-]+/[\\w.+-]+$',
+          phrase: 'must be a media type, such as image/png',
+        }),
+        content: Type.String({
+          maxLength: MAX_BYTES,
+          pattern: '^[A-Za-z0-9+/]*={0,2}$',
+          phrase: 'must be Base64',
+          description: 'Base64.',
+        }),
         contentId: text(200),
       }),
       { maxItems: 10 },

@@ -45,6 +45,7 @@ const query = closed({
   status: Type.Optional(
     Type.String({
       pattern: '^(failed|succeeded|all|[1-5]xx|[1-5][0-9]{2})$',
+      phrase: 'must be failed, succeeded, all, a class such as 4xx, or a status',
       description:
         '`failed` (400 and above; the default without messageId), `succeeded` (below 400), `all`, a class such as `4xx`, or one status.',
     }),
@@ -63,6 +64,7 @@ type RequestQuery = Static<typeof query>;
 
 const issueSchema = closed({
   field: Type.String(),
+  code: Type.Optional(Type.String({ description: 'As in the details of the response.' })),
   message: Type.String(),
   line: Type.Optional(Type.Integer()),
   column: Type.Optional(Type.Integer()),

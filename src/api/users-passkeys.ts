@@ -25,7 +25,8 @@ const requestOptions = optionsSchema(
   'For PublicKeyCredential.parseRequestOptionsFromJSON() and navigator.credentials.get().',
 );
 
-const base64url = (maxLength: number) => Type.String({ pattern: '^[A-Za-z0-9_-]+$', maxLength });
+const base64url = (maxLength: number) =>
+  Type.String({ pattern: '^[A-Za-z0-9_-]+$', phrase: 'must be Base64url without padding', maxLength });
 const CREDENTIAL_ID = base64url(1_364);
 /** The result of toJSON() of a credential. Browsers add more fields, which are not used. */
 const credentialOf = <P extends TProperties>(title: string, description: string, response: P) =>

@@ -45,6 +45,7 @@ const name = Type.String({
   minLength: 1,
   maxLength: LONGEST_NAME,
   pattern: '^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+  phrase: 'must have visible characters and no control characters',
   description: `1 to ${LONGEST_NAME} characters, without control characters. Unique among your filters of the list, or among its shared ones.`,
 });
 const query = mapOf(Type.String({ minLength: 1, maxLength: LONGEST_VALUE }), {

@@ -28,6 +28,7 @@ export const manifestSchema = closed(
         }),
         sha256: Type.String({
           pattern: '^[0-9a-fA-F]{64}$',
+          phrase: 'must be 64 hex characters',
           description: 'SHA-256 of the raw file: 64 hex characters.',
         }),
       }),

@@ -223,6 +223,9 @@ export function firstIssue([first, ...others]: readonly Issue[]): string {
 /** An element of `details` in a response. */
 export type Detail = Issue & Required<Pick<Issue, 'code'>>;
 
+/** A failure as it is shown to clients. */
+export type ShownFailure = Pick<Failure, 'code' | 'message'> & { details: Detail[] };
+
 /** Returns the issues of a failure as they are shown to clients. */
 export function detailsOf({ code: errorCode, details }: Pick<Failure, 'code' | 'details'>): Detail[] {
   const fallback = errorCode === 'INVALID_REQUEST' ? 'INVALID_VALUE' : errorCode;

@@ -48,8 +48,10 @@ const REFUSAL_SCHEMA = {
   },
 };
 
+/** Returns the schema as JSON, without the messages of patterns. A property with that name has a schema instead of a text. */
 function plain(schema: TSchema): Json {
-  return JSON.parse(JSON.stringify(schema)) as Json;
+  const isMessage = (name: string, value: unknown): boolean => name === 'phrase' && typeof value === 'string';
+  return JSON.parse(JSON.stringify(schema, (name, value) => (isMessage(name, value) ? undefined : value))) as Json;
 }
 
 const text = { type: 'string' } as const;

@@ -147,8 +147,8 @@ interface PipelineOptions<C extends CallerKey> extends IdentifyOptions<C> {
 }
 
 /**
- * Returns fields that only the GET response of this path has: ids, versions, times, status. PUT ignores them, so a client can send back a
- * resource with one value changed; so does the PATCH of a resource that has a PUT.
+ * Returns fields that only the GET response of this path has, or the elements of its list: ids, versions, times, status. PUT ignores them,
+ * so a client can send back a resource with one value changed; so does the PATCH of a resource that has a PUT.
  */
 function readOnlyFields<C>(
   { method, path, body }: RouteDefinition<C>,
@@ -159,7 +159,8 @@ function readOnlyFields<C>(
   if (!isWhole || body === undefined) return [];
   const shown = routes.find((route) => route.method === 'GET' && route.path === path)?.response.schema;
   const writable = propertiesOf(body);
-  return Object.keys(propertiesOf(shown)).filter((name) => !(name in writable));
+  const { items } = (shown ?? {}) as { items?: TSchema };
+  return Object.keys(propertiesOf(items ?? shown)).filter((name) => !(name in writable));
 }
 
 function propertiesOf(schema: TSchema | undefined): Record<string, unknown> {

@@ -12,7 +12,7 @@ const validate = compile(
     from: address,
     to: Type.Optional(Type.Union([address, Type.Array(address, { maxItems: 3 })])),
     attachments: Type.Optional(
-      Type.Array(closed({ sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: '64 hex characters' }) }), {
+      Type.Array(closed({ sha256: Type.String({ pattern: '^[0-9a-f]{64}$', phrase: 'must be 64 hex characters' }) }), {
         maxItems: 2,
       }),
     ),

@@ -44,8 +44,9 @@ const ajv = new Ajv({
   allowUnionTypes: true,
   formats: { 'date-time': isIsoTime },
 });
-// These OpenAPI annotations do not affect validation. shownAs replaces the schema of a value that is validated elsewhere.
-ajv.addVocabulary(['example', 'shownAs']);
+// These annotations do not affect validation. shownAs replaces the schema of a value that is validated elsewhere; phrase is the message for
+// text that does not match the pattern.
+ajv.addVocabulary(['example', 'shownAs', 'phrase']);
 
 /**
  * Replaces a length keyword of Ajv, which counts the code points of every string: 2 µs for a typical send. A string has at most as many
@@ -138,7 +139,7 @@ function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** Returns the message for one Ajv error; a `message` in the schema takes precedence for patterns and formats. */
+/** Returns the message for one Ajv error. */
 function sentence(error: ErrorObject): string {
   const params = error.params as Record<string, unknown>;
   const schema = (error.parentSchema ?? {}) as Schema;
@@ -174,7 +175,7 @@ function sentence(error: ErrorObject): string {
         ? 'must be an ISO 8601 time such as 2026-11-20T09:44:00.000Z'
         : `must be a ${params.format}`;
     case 'pattern':
-      return typeof schema.description === 'string' ? `must be ${schema.description}` : `must match ${schema.pattern}`;
+      return typeof schema.phrase === 'string' ? schema.phrase : `must match ${schema.pattern}`;
     case 'uniqueItems':
       return 'must not repeat an element';
     case 'additionalProperties':

@@ -309,6 +309,7 @@ export const rejectionRequest = named('RejectionRequest', {
     minLength: 1,
     maxLength: 2_000,
     pattern: '^(?=[\\s\\S]*\\S)[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$',
+    phrase: 'must have visible characters and no control characters',
     description: 'Reason that the account can read.',
   }),
 });

@@ -54,7 +54,11 @@ function refusal(change: Partial<LoggedRequest> = {}): LoggedRequest {
     source: 'api',
     call: 'POST /send',
     status: 400,
-    refusal: { code: 'INVALID_REQUEST', message: 'to is missing.', details: [{ field: 'to', message: 'is missing' }] },
+    refusal: {
+      code: 'INVALID_REQUEST',
+      message: 'to is missing.',
+      details: [{ field: 'to', code: 'REQUIRED', message: 'is missing' }],
+    },
     credentialId: 'key_a',
     address: '127.0.0.1',
     ...change,

@@ -8,7 +8,7 @@
  *   thresholds: Choudhury and Hahne, 1998). A flood of one account omits nothing of another's.
  * - A batch with an unknown outcome is stored again without harm; only the counts of omitted requests may then be too high.
  */
-import { type Failure, type Issue, Unavailable } from '../base/failure.ts';
+import { type Detail, type ShownFailure, Unavailable } from '../base/failure.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Counter } from '../base/metrics.ts';
@@ -46,7 +46,7 @@ export interface LoggedRequest extends Owner {
   path?: string | undefined;
   status: number;
   /** Why the request failed. `code` is an error code, or the enhanced code of an SMTP reply. */
-  refusal?: { code: string; message: string; details: readonly Issue[] } | undefined;
+  refusal?: { code: string; message: string; details: readonly Detail[] } | undefined;
   durationMs?: number | undefined;
   /** The first message that the request accepted. */
   messageId?: string | undefined;
@@ -85,9 +85,9 @@ interface Held {
 const hasFailed = ({ status }: { status: number }): boolean => status >= 400;
 
 /** Returns the details of a refused message of a batch: `index` is from 0. */
-export function detailsOfItem(index: number, { message, details }: Pick<Failure, 'message' | 'details'>): Issue[] {
+export function detailsOfItem(index: number, { code, message, details }: ShownFailure): Detail[] {
   const field = `messages[${index}]`;
-  if (details.length === 0) return [{ field, message }];
+  if (details.length === 0) return [{ field, code, message }];
   return details.map((one) => ({ ...one, field: one.field === '' ? field : `${field}.${one.field}` }));
 }
 

@@ -1,11 +1,11 @@
 /** Which parts of a refusal are kept, and which never are. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Issue } from '../base/failure.ts';
+import type { Detail } from '../base/failure.ts';
 import { newId, randomText } from '../base/ids.ts';
 import { redactDetails, redactMessage, redactPath, redactUserAgent } from './redact.ts';
 
-const detailsOf = (...details: Issue[]): Issue[] => JSON.parse(redactDetails(details)) as Issue[];
+const detailsOf = (...details: Detail[]): Detail[] => JSON.parse(redactDetails(details)) as Detail[];
 
 test('secrets are redacted anywhere, but IDs and ordinary words are kept', () => {
   const id = newId('msg');
@@ -26,8 +26,13 @@ test('secrets are redacted anywhere, but IDs and ordinary words are kept', () =>
 test('removes quoted request values and template sources', () => {
   assert.equal(redactMessage('is not "my secret": a list'), 'is not "…": a list');
   assert.deepEqual(
-    detailsOf({ field: 'html', message: 'is not a valid template: tag s3cret\nnot found (line 2, column 7)', line: 2 }),
-    [{ field: 'html', message: 'is not a valid template (line 2, column 7)', line: 2 }],
+    detailsOf({
+      field: 'html',
+      code: 'TEMPLATE_INVALID',
+      message: 'is not a valid template: tag s3cret\nnot found (line 2, column 7)',
+      line: 2,
+    }),
+    [{ field: 'html', code: 'TEMPLATE_INVALID', message: 'is not a valid template (line 2, column 7)', line: 2 }],
   );
   assert.equal(
     redactMessage('html has an invalid tag {% s3cret %}: there is no tag s3cret (line 1, column 1). Fix it.'),
@@ -40,10 +45,14 @@ test('texts are short, well-formed, and storable in every database', () => {
   assert.ok(Buffer.byteLength(long) < 1_010 && long.isWellFormed() && long.endsWith('ö…'), long.slice(-5));
   assert.equal(redactMessage('a\0b\r\nc\ud800'), 'a b c\ufffd');
   const many = redactDetails(
-    Array.from({ length: 100 }, () => ({ field: 'x'.repeat(5_000), message: 'ü'.repeat(900) })),
+    Array.from({ length: 100 }, () => ({
+      field: 'x'.repeat(5_000),
+      code: 'INVALID_VALUE' as const,
+      message: 'ü'.repeat(900),
+    })),
   );
   assert.ok(Buffer.byteLength(many) <= 2_500);
-  assert.ok((JSON.parse(many) as Issue[]).length >= 5);
+  assert.ok((JSON.parse(many) as Detail[]).length >= 5);
 });
 
 test('a path has the ids of its parameters, and no other values', () => {

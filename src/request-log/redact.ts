@@ -3,7 +3,7 @@
  * (template sources, quoted texts, and anything that looks like a key, a password, or a token), and the rest is limited in length. Control
  * characters, which databases do not store in texts, are replaced.
  */
-import type { Issue } from '../base/failure.ts';
+import type { Detail } from '../base/failure.ts';
 
 const MESSAGE_BYTES = 1_000;
 const DETAIL_BYTES = 300;
@@ -70,12 +70,13 @@ export function redactMessage(message: string): string {
 }
 
 /** Returns the first details as JSON, as many as fit. */
-export function redactDetails(details: readonly Issue[]): string {
+export function redactDetails(details: readonly Detail[]): string {
   const kept: string[] = [];
   let bytes = 2;
-  for (const { field, message, line, column } of details) {
+  for (const { field, code, message, line, column } of details) {
     const one = JSON.stringify({
       field: redact(field.replace(ADDRESS, CUT), FIELD_BYTES),
+      code,
       message: redact(message, DETAIL_BYTES),
       ...(line === undefined ? {} : { line }),
       ...(column === undefined ? {} : { column }),

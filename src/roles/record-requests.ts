@@ -1,7 +1,7 @@
 /** Records the calls of a known caller, and what a batch or an SMTP session refuses to it, for `GET /requests`. */
 import type { Caller } from '../accounts/accounts.ts';
 import type { Clock } from '../base/clock.ts';
-import { errorCatalog, type Failure } from '../base/failure.ts';
+import { detailsOf, errorCatalog, type ShownFailure } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import type { AnsweredCall } from '../http/app.ts';
 import type { RouteRequest } from '../http/route.ts';
@@ -36,7 +36,7 @@ export function recordCall(to: Recorder, clock: Clock, answered: AnsweredCall<Ca
     call: route,
     path: pathOf(answered),
     status,
-    refusal,
+    refusal: refusal && { ...refusal, details: detailsOf(refusal) },
     durationMs,
     messageId,
     address: answered.remoteAddress,
@@ -47,7 +47,7 @@ export function recordCall(to: Recorder, clock: Clock, answered: AnsweredCall<Ca
 interface RefusedItem {
   request: RouteRequest<Caller>;
   index: number;
-  refusal: Pick<Failure, 'code' | 'message' | 'details'>;
+  refusal: ShownFailure;
 }
 
 export function recordItem(to: Recorder, clock: Clock, { request, index, refusal }: RefusedItem): void {

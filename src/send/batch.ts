@@ -8,7 +8,6 @@
 
 import { ownerOf } from '../accounts/accounts.ts';
 import {
-  type Detail,
   detailsOf,
   errorCatalog,
   type Failure,
@@ -19,6 +18,7 @@ import {
   outcomeUnknown,
   type Result,
   refuse,
+  type ShownFailure,
   Unavailable,
 } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
@@ -44,11 +44,11 @@ interface BatchRequest {
 }
 
 /** As the response shows it. */
-export type ItemRefusal = Pick<Failure, 'code' | 'message' | 'details'>;
+export type ItemRefusal = ShownFailure;
 
 type ItemResult =
   | { status: number; data: { messageId: string } }
-  | { status: number; error: ItemRefusal & { details: Detail[] }; reasonCode: FailureCode };
+  | { status: number; error: ItemRefusal; reasonCode: FailureCode };
 
 /** Runs the batch. The response is 200 even if messages are refused. */
 export async function sendBatch(

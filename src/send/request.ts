@@ -78,7 +78,11 @@ export const sendBody = closed(
     attachmentSubmissionId: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     tags: Type.Optional(
       Type.Array(
-        Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description: '1 to 64 characters: A-Z, a-z, 0-9, _, and -.' }),
+        Type.String({
+          pattern: '^[A-Za-z0-9_-]{1,64}$',
+          phrase: 'must be 1 to 64 characters: A-Z, a-z, 0-9, _, and -',
+          description: '1 to 64 characters: A-Z, a-z, 0-9, _, and -.',
+        }),
         {
           maxItems: 10,
         },

@@ -62,6 +62,7 @@ export const templateRequest = named('TemplateRequest', {
     minLength: 1,
     maxLength: 200,
     pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+    phrase: 'must not have control characters',
     description: 'Unique. POST /send accepts it as templateId.',
   }),
   type: Type.Optional(oneOf([...TEMPLATE_TYPES])),
@@ -87,7 +88,12 @@ const shown = {
 const MAX_SAMPLES = 20;
 
 const sample = named('TemplateSample', {
-  name: Type.String({ minLength: 1, maxLength: 60, pattern: '^[^\\u0000-\\u001f\\u007f]*$' }),
+  name: Type.String({
+    minLength: 1,
+    maxLength: 60,
+    pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+    phrase: 'must not have control characters',
+  }),
   values: mapOf(Type.Unknown(), { maxProperties: 10_000, description: 'Values of the variables.' }),
 });
 

@@ -2392,6 +2392,8 @@ export interface components {
       message?: string;
       details?: {
           field: string;
+          /** @description As in the details of the response. */
+          code?: string;
           message: string;
           line?: number;
           column?: number;
