@@ -483,7 +483,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
     durationMs: 3,
     code: 'INVALID_REQUEST',
     message: 'to must have at least one address.',
-    details: [{ field: 'to', message: 'must have at least one address' }],
+    details: [{ field: 'to', code: 'TOO_SHORT', message: 'must have at least one address' }],
     keyId: ids.key,
     address: '192.0.2.80',
     userAgent: 'node',
