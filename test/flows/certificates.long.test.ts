@@ -265,6 +265,8 @@ test('one of two nodes orders, both answer the CA, and both serve each new certi
       return serial !== undefined && serial !== before && !seen.includes(serial);
     };
     await waitUntil('the other node to order', isNew, 60_000);
+    // It shows the certificate before its log says so.
+    await waitUntil('its log to say so', () => second.log.includes('certificate issued'));
   } finally {
     await client.end();
   }
