@@ -62,7 +62,7 @@ ${rows.join('\n')}
 
 ## Codes of details
 
-Details of other errors than \`INVALID_REQUEST\` repeat the code of the error, unless one of these is more specific.
+Details of errors other than \`INVALID_REQUEST\` repeat the code of the error, unless one of these is more specific.
 
 | code | meaning |
 | --- | --- |

@@ -154,7 +154,7 @@ export type FailureCode = keyof typeof errorCatalog;
 export const issueCodes = {
   REQUIRED: 'A required field or value is missing.',
   UNKNOWN_FIELD: 'The call has no such field.',
-  WRONG_TYPE: 'The value has another JSON type than the field.',
+  WRONG_TYPE: 'The value does not have the JSON type of the field.',
   WRONG_FORMAT: 'The value does not have the format of the field, for example of a time.',
   NOT_ALLOWED: 'The value is not among the allowed ones.',
   TOO_SHORT: 'The text, list, or object has too few characters or elements.',

@@ -70,7 +70,7 @@ export function thrownFailure(error: unknown, log: Log): Failure {
     return outcomeUnknown(error);
   }
   if (error instanceof Unavailable) {
-    // Without its stack: during an outage there is one for every request.
+    // The stack is omitted, because an outage logs this line for every request.
     log.warn({ err: error.message }, 'request rejected: a dependency is unavailable');
     return failure(error.failureCode);
   }

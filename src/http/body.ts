@@ -234,7 +234,7 @@ function readPairs(search: string, properties: Record<string, Property>, issues:
     if (text.includes('\0')) issues.push({ field: name, message: 'contains the NUL character' });
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
     if (property?.type === 'array') {
-      // Names never contain commas; other texts may.
+      // Allowed values never contain commas; other texts may.
       const values = property.items?.enum ? text.split(',') : [text];
       query[name] = [...((query[name] as unknown[]) ?? []), ...values];
     } else if (name in query) issues.push({ field: name, code: 'DUPLICATE', message: 'is given more than once' });

@@ -76,7 +76,7 @@ export interface ClaimRequest extends ClaimLimits {
 
 export interface Claimed<I extends Item> {
   items: I[];
-  /** What was read, including rows that are not among the items. */
+  /** The extent of the claim, including rows that are not among the items. */
   taken: Taken;
   /** Lanes of the request that still had due rows; these were parked. */
   overQuota: string[];

@@ -46,13 +46,13 @@ const fill = operation('test.fillQueue', 'write', async (tx, dueMs: number[]): P
 });
 
 interface Work {
-  /** Of the claimed rows, in order. */
+  /** For each claimed row, how long it had been due. */
   overdueMs: number[];
   /** Index entries and rows that the claim read. */
   read: number;
 }
 
-/** Returns how many index entries and rows of the table this session has read, up to an unknown number. */
+/** Returns how many index entries and rows of the table this session has read since some earlier time. */
 async function readSoFar(tx: Transaction): Promise<number> {
   const counts = await tx.get<{ read: number }>(
     `SELECT sum(pg_stat_get_xact_tuples_returned(index.indexrelid))

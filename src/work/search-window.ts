@@ -4,7 +4,7 @@
  * with every message. Most searches therefore begin shortly before the row that was overdue for the longest time in the last search. A
  * complete search at intervals finds the rest, for example rows of a transaction that took longer than the margin.
  *
- * Times are durations, because due times follow the clock of the database, and this process may have another time.
+ * All values are durations, because due times follow the clock of the database, from which that of this process may differ.
  */
 
 /** Covers transactions that add due rows and take some time, and clocks of nodes that differ. */
@@ -44,7 +44,7 @@ export class SearchWindow {
     this.#nextCompleteAt = now + Math.min(Math.max((now - this.#startedAt) / COMPLETE_SHARE, least), most);
   }
 
-  /** For how long the rows of interest can be overdue now. */
+  /** Returns for how long a row can be overdue now that the next search has to find, in ms. */
   lookBackMs(): number {
     return Math.ceil(this.#overdueMs + this.#now() - this.#lastAt + MARGIN_MS);
   }

@@ -83,15 +83,15 @@ export interface Claim extends ClaimLimits {
 
 /** A row as it was claimed. */
 export interface ClaimedWork extends Work {
-  /** PostgreSQL: for how long the row had been due. 0 if it was selected, and in the embedded database. */
+  /** The time since the row became due, in ms. It is 0 for selected rows, and always in the embedded database. */
   overdue_ms: number;
 }
 
 /** The extent of a claim. */
 export interface Taken {
-  /** As many rows as requested mean that there may be more. */
+  /** If this is the requested number, there may be more. */
   rows: number;
-  /** For how long the first row had been due; 0 if there was none. */
+  /** The time since the first row became due, in ms; 0 if there was none. */
   overdueMs: number;
 }
 

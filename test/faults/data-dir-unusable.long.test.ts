@@ -93,7 +93,7 @@ test('a directory of another user is refused with its owner, chown, and --user',
       `postrider: the folder ${dataDir} belongs to the user ${OWNER}; run the command as that user, or set POSTRIDER_DATA_DIR\n`,
     );
   }
-  // Only the folder itself, without -R.
+  // The owner of the folder itself is changed, without -R.
   own(OTHER);
   const blobs = path.join(dataDir, 'blobs');
   assert.equal(await refusal(dataDir, as(OTHER)), said.replaceAll(dataDir, blobs));

@@ -50,7 +50,7 @@ export interface NodesTrialOptions extends Omit<ClusterOptions, 'env'> {
   script(trial: NodesTrial): Promise<void>;
   /** More checks, after those of every trial, while the nodes still run. */
   finish?(trial: NodesTrial): Promise<void>;
-  /** What the sink does at other stages than the dot. */
+  /** Actions of the sink at stages other than the dot. */
   sinkScript?: Omit<NonNullable<SinkOptions['script']>, 'dot'>;
   /** Where messages are sent to; loopback unless nodes run elsewhere. */
   sinkHost?: string;

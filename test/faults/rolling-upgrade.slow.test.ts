@@ -1,5 +1,5 @@
 /**
- * Two nodes of the version before are replaced one after the other under load over HTTP and SMTP, with deferred and scheduled messages in
+ * Two nodes of the previous version are replaced one after the other under load over HTTP and SMTP, with deferred and scheduled messages in
  * the queue. The first new node migrates the database while the old one still serves. Counted at the relay and the webhook receiver:
  * nothing is lost, and nothing arrives twice. Then the old version is refused.
  */

@@ -213,13 +213,13 @@ test('the Debian package upgrades the data of the version before once, and keeps
   assert.match(readFileSync(path.join(shared, 'refusal'), 'utf8').trim(), REFUSAL);
 });
 
-/** The version before ran as this user, and this version runs as the second one. */
+/** The previous version ran as the first user, and this version runs as the second one. */
 const [EARLIER_USER, IMAGE_USER] = ['1000:1000', '65532:65532'] as const;
 const OWNER_REFUSAL =
   'postrider: the folder /data belongs to the user 1000, but Postrider runs as the user 65532, which cannot write to it; ' +
   'run chown -R 65532:65532 /data, or run Postrider as the user 1000 (docker run --user 1000:1000)';
 
-/** Upgrades a volume of the version before with the image, whose files then belong to the user. */
+/** Upgrades a volume of the previous version with the image; its files then belong to the user. */
 async function upgradesVolume(t: TestContext, name: string, user: string): Promise<void> {
   const upgrade = await prepare(t, name, '/data');
   const { docker, close } = await startEngine();

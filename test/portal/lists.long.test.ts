@@ -257,7 +257,7 @@ test('after a row is removed, the focus goes to the next one, and at last to the
   await open(page, '/app/sandbox/suppressions');
   const rows = page.locator('tr[data-index]');
   await rows.nth(2).waitFor();
-  // By its icon, by its drawer, and the last one.
+  // One row is removed by its icon, another in its drawer, and then the last one.
   await rows
     .nth(1)
     .getByRole('button', { name: /^Remove / })

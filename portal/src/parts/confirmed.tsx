@@ -13,7 +13,7 @@ interface ConfirmedProps {
   confirm: string;
   isBusy: boolean;
   run(): Promise<unknown>;
-  /** In the row of a list, which has icons only. */
+  /** Whether it is shown as an icon, as in the rows of lists. */
   isIcon?: boolean;
   children?: ReactNode;
 }

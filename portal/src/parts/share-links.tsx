@@ -21,7 +21,7 @@ export const creatorOf = ({ createdBy: { kind, id, name } }: Share): string => {
 
 interface RevokeProps {
   isBusy: boolean;
-  /** In the row of a list. */
+  /** Whether it is shown in the row of a list. */
   isInRow?: boolean;
   revoke(): Promise<unknown>;
 }

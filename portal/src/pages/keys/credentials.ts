@@ -12,7 +12,7 @@ export interface Wish {
   mode: Mode;
   allowedSenders: string[];
   allowedNetworks: string[];
-  /** From its creation until it expires; null if it never does. A rotation keeps it. */
+  /** The time from its creation until it expires, in ms; null if it never does. A rotation keeps it. */
   lifetimeMs: number | null;
   /** For API keys. */
   scope: ApiKey['scope'];

@@ -12,7 +12,7 @@ import { actorOf } from '../audit/entry.ts';
 import { ENTRY_DETAILS } from './audit-entry.tsx';
 
 type Destination = Answer<'listDestinations'>[number];
-/** With the paused destination that its messages wait for. */
+/** A domain with queued messages, and the paused destination that they wait for. */
 type Domain = Answer<'getQueueOfAccount'>['domains'][number] & { paused?: Destination | undefined };
 type Member = Answer<'listUsersOfAccount'>[number];
 type Change = Answer<'listServiceAuditEntries'>[number];
