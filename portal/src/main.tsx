@@ -6,6 +6,7 @@ import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-qu
 import { RouterProvider } from '@tanstack/react-router';
 import { createRoot } from 'react-dom/client';
 import { PostriderError } from './api.ts';
+import { followFocus } from './parts/focus-back.ts';
 import { createPortalRouter } from './router.tsx';
 import { followTabs, sessionQuery, setPerson } from './session.tsx';
 import { cssVariables, theme } from './theme.ts';
@@ -28,6 +29,7 @@ const queries: QueryClient = new QueryClient({
 });
 
 followTabs(queries);
+followFocus();
 
 createRoot(document.getElementById('root')!).render(
   <MantineProvider

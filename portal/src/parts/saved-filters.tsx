@@ -35,7 +35,7 @@ export function SavedFilters({ list }: { list: FilteredList }) {
   const own = filters.filter((one) => one.list === list);
   const current = filterOf(list, search);
   const applied = own.find(({ query }) => isSameFilter(list, query, current));
-  const isFiltered = Object.keys(current).length > 0;
+  const canSave = Object.keys(current).length > 0 && applied === undefined;
   const close = (): void => setOpen(undefined);
   const apply = ({ query }: SavedFilter): void =>
     setSearch({ ...Object.fromEntries(FILTER_FIELDS[list].map((field) => [field, undefined])), ...query });
@@ -51,7 +51,13 @@ export function SavedFilters({ list }: { list: FilteredList }) {
           <Choices of={own.filter(({ shared }) => !shared)} name={texts.private} applied={applied} onApply={apply} />
           <Choices of={own.filter(({ shared }) => shared)} name={texts.shared} applied={applied} onApply={apply} />
           {own.length === 0 ? <Menu.Label>{texts.none}</Menu.Label> : <Menu.Divider />}
-          <Menu.Item disabled={!isFiltered || applied !== undefined} onClick={() => setOpen('save')}>
+          {/* It takes the focus even when it is disabled: a menu closes with Escape only if one of its items can have the focus. */}
+          <Menu.Item
+            aria-disabled={!canSave}
+            data-disabled={!canSave || undefined}
+            closeMenuOnClick={canSave}
+            onClick={() => canSave && setOpen('save')}
+          >
             {texts.save}
           </Menu.Item>
           {own.length > 0 && <Menu.Item onClick={() => setOpen('manage')}>{texts.manage}</Menu.Item>}
