@@ -31,7 +31,6 @@ export {
 } from './read-store.ts';
 export {
   eventCatalogue,
-  SAMPLE,
   SAMPLE_INBOUND,
   type SampleEvent,
   sampleDetail,

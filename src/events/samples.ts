@@ -2,7 +2,7 @@
 import { EVENT_TYPES, type EventType } from './event.ts';
 
 /** All samples are about one order of one shop, and share these values. */
-export const SAMPLE = {
+const SAMPLE = {
   time: '2026-11-20T09:44:00.123Z',
   eventId: 'evt_2zAb03CdEfGhIjKlMnOpQr',
   messageId: 'msg_2zAb01CdEfGhIjKlMnOpQr',

@@ -61,11 +61,9 @@ class Components {
   readonly responses: Record<string, Json> = {};
   readonly parameters: Record<string, Json> = { ...REQUEST_HEADERS };
   readonly #examples: Readonly<Record<string, unknown>>;
-  readonly #contents: Readonly<Record<string, string>>;
 
-  constructor({ examples = {}, contentExamples = {} }: OpenapiOptions) {
+  constructor({ examples = {} }: OpenapiOptions) {
     this.#examples = examples;
-    this.#contents = contentExamples;
   }
 
   /**
@@ -107,7 +105,7 @@ class Components {
 
   /** Returns the `content` of a response that is not JSON. Binary content has no schema. */
   text(contentType: string, operationId = ''): Json {
-    const example = this.#contents[operationId];
+    const example = this.#examples[operationId];
     return {
       [contentType]: { ...(contentType !== '*/*' && { schema: text }), ...(example !== undefined && { example }) },
     };
@@ -354,10 +352,8 @@ export interface OpenapiOptions {
   tags?: readonly { name: string; description: string }[];
   /** Descriptions of path parameters, by the preceding segment and the name: `messages/id`. */
   pathParameters?: Readonly<Record<string, { description: string; example: string }>>;
-  /** One example per named schema. */
+  /** Examples by the name of the schema, or for a response that is not JSON, by its operationId. */
   examples?: Readonly<Record<string, unknown>>;
-  /** One example per response that is not JSON, by operation. */
-  contentExamples?: Readonly<Record<string, string>>;
   /** Webhook events: the schema of the body, and each event with an example. */
   events?: { schema: TSchema; types: readonly { eventType: string; description: string; sample: unknown }[] };
 }

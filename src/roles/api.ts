@@ -68,7 +68,7 @@ import { createSearches, type Searches } from '../storage/searches.ts';
 import { createRender, createTemplateSource, type TemplateSource } from '../templates/templates.ts';
 import { createSessions, type UserMail, type UserSessions } from '../users/users.ts';
 import { createSandboxWebhooks } from '../webhooks/webhooks.ts';
-import { API_DOCUMENT } from './api-document.ts';
+import { documentOptions } from './api-document.ts';
 import { createDoctor } from './doctor.ts';
 import { mxOf } from './inbound.ts';
 import { noteAccepted, type Parts, ranges } from './parts.ts';
@@ -416,8 +416,7 @@ export function createApi(parts: Parts, options: ApiOptions): HttpApp {
   const doors = doorsOf({ parts, options, templates, linkBase, callers: authenticator, routes });
   const agents = agentInterface({ parts, routes, linkBase, callers: authenticator });
   const service = serviceRoutes<Caller>({ ...serviceOptions(parts), openapi: () => openapi() });
-  const openapi = (): unknown =>
-    createOpenapi([...routes, ...service], { ...API_DOCUMENT, serverUrl: linkBase.baseUrl });
+  const openapi = (): unknown => createOpenapi([...routes, ...service], documentOptions(linkBase.baseUrl));
   app = createHttpApp({
     host: config.httpHost,
     port: config.httpPort,

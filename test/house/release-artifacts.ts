@@ -66,6 +66,8 @@ export async function sendsAnEmail(url: string, firstRun: JsonObject): Promise<s
     await waitUntil('the delivery', async () => (await api.get(`/messages/${messageId}`)).body.status === 'delivered');
     const [, script = ''] = /<script type="module"[^>]* src="([^"]+)"/.exec((await api.get('/')).text) ?? [];
     assert.equal((await api.get(script)).status, 200, 'the portal is served');
+    const { schemas } = (await api.get('/openapi.json')).body.components;
+    assert.equal(schemas.ErasureRequest.examples.length, 1, 'the examples of the API are installed');
     return messageId;
   } finally {
     api.close();
