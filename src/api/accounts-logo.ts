@@ -18,7 +18,7 @@ const route = <B extends TSchema | undefined = undefined>(
 const NO_LOGO = refuse(failure('NOT_FOUND', { message: 'The account has no logo.' }));
 
 export function logoRoutes({ database, clock }: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
-  const common = { path: '/account/logo', tag: 'account', auth: 'key' } as const;
+  const common = { path: '/account/logo', tag: 'account', access: { auth: 'key' } } as const;
   return [
     route({
       ...common,
@@ -36,13 +36,12 @@ export function logoRoutes({ database, clock }: { database: Database; clock: Clo
     route({
       ...common,
       method: 'PUT',
-      role: 'owner',
-      changesShared: true,
+      access: { auth: 'key', role: 'owner', changesShared: true },
       operationId: 'setLogo',
       summary: 'Set the logo of the account',
       description:
         'Replaces the image at the top of notices to users of the account. Notices contain the image itself, 40 pixels high. SVG is not accepted.',
-      body: bodies.logoRequest,
+      body: { schema: bodies.logoRequest },
       response: { status: 200, schema: bodies.logoSchema },
       handle: async (request) => {
         const image = readLogo(request.body.content);
@@ -56,8 +55,7 @@ export function logoRoutes({ database, clock }: { database: Database; clock: Clo
     route({
       ...common,
       method: 'DELETE',
-      role: 'owner',
-      changesShared: true,
+      access: { auth: 'key', role: 'owner', changesShared: true },
       operationId: 'removeLogo',
       summary: 'Remove the logo of the account',
       description: 'Notices then show the name of the account alone.',

@@ -111,7 +111,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       method: 'GET',
       path: '/account',
       tag: 'account',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'getAccount',
       summary: 'Get the account: plan, limits, usage, settings',
       description: '`limits` are the maximums of this account. `usage` counts messages in the mode of the key.',
@@ -124,15 +124,11 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       method: 'PATCH',
       path: '/account',
       tag: 'account',
-      auth: 'key',
-      role: 'owner',
-      changesShared: true,
+      access: { auth: 'key', role: 'owner', changesShared: true },
       operationId: 'updateAccount',
       summary: "Change the account's name, time zone, and settings",
       description: 'Merges the given fields into the settings; null removes a variable. Returns the account.',
-      body: settingsPatchSchema,
-      bodyOptional: true,
-      furtherIssues: settingsIssues,
+      body: { schema: settingsPatchSchema, optional: true, furtherIssues: settingsIssues },
       response: { status: 200, schema: bodies.accountSchema },
       handle: async (request) => {
         const { caller, body } = request;
@@ -148,7 +144,7 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       method: 'GET',
       path: '/account/health',
       tag: 'account',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'getAccountHealth',
       summary: 'Get delivery, bounce, and complaint rates of the last 7 days',
       description:
@@ -164,14 +160,12 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       method: 'POST',
       path: '/account/resume-sending',
       tag: 'account',
-      auth: 'key',
-      role: 'owner',
-      changesShared: true,
+      access: { auth: 'key', role: 'owner', changesShared: true },
       operationId: 'resumeSending',
       summary: 'Release held live mail',
       description:
         'Call this after you have fixed the cause. Releases the live mail that sending protection holds and restarts the bounce and complaint counts at zero. Returns 409 if no mail is held.',
-      body: bodies.resumeRequest,
+      body: { schema: bodies.resumeRequest },
       refusals: ['CONFLICT'],
       response: { status: 200, schema: confirmationSchema },
       handle: async (request) => {
@@ -272,7 +266,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       method: 'GET',
       path: '/api-keys',
       tag: 'account',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'listApiKeys',
       summary: 'List active API keys, newest first',
       description: 'Lists the settings of each key, not the key itself, which is returned only when it is created.',
@@ -289,15 +283,12 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       method: 'POST',
       path: '/api-keys',
       tag: 'account',
-      auth: 'key',
-      role: 'owner',
+      access: { auth: 'key', role: 'owner' },
       operationId: 'createApiKey',
       summary: 'Create an API key',
       description:
         "The secret is returned only in this response. By default the key has the caller's mode and full scope. A sandbox key can create sandbox keys only. Kind sigv4 requires the SES interface (POSTRIDER_DOORS).",
-      body: bodies.newKeyRequest,
-      furtherIssues: (body) => grantIssues(body, clock),
-      bodyOptional: true,
+      body: { schema: bodies.newKeyRequest, optional: true, furtherIssues: (body) => grantIssues(body, clock) },
       refusals: ['LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newKeySchema },
       handle: async (request) => {
@@ -315,14 +306,15 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       method: 'PATCH',
       path: '/api-keys/:keyId',
       tag: 'account',
-      auth: 'key',
-      role: 'owner',
+      access: { auth: 'key', role: 'owner' },
       operationId: 'updateApiKey',
       summary: 'Change the name or the networks of an API key',
       description:
         'Changes the fields in the request; omitted fields and null leave the stored value. New networks apply to the next request, on other nodes within a second. A sandbox key can change sandbox keys only.',
-      body: bodies.keyChangeRequest,
-      furtherIssues: ({ allowedNetworks = [] }) => allowedNetworkIssues(allowedNetworks),
+      body: {
+        schema: bodies.keyChangeRequest,
+        furtherIssues: ({ allowedNetworks = [] }) => allowedNetworkIssues(allowedNetworks),
+      },
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: bodies.keySchema },
       handle: async (request) => {
@@ -343,8 +335,7 @@ function keyRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[] {
       method: 'DELETE',
       path: '/api-keys/:keyId',
       tag: 'account',
-      auth: 'key',
-      role: 'owner',
+      access: { auth: 'key', role: 'owner' },
       operationId: 'revokeApiKey',
       summary: 'Revoke an API key',
       description:
@@ -371,7 +362,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       method: 'GET',
       path: '/smtp-credentials',
       tag: 'account',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'listSmtpCredentials',
       summary: 'List active SMTP credentials, newest first',
       description: 'Passwords are returned only when a credential is created.',
@@ -388,15 +379,12 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       method: 'POST',
       path: '/smtp-credentials',
       tag: 'account',
-      auth: 'key',
-      role: 'owner',
+      access: { auth: 'key', role: 'owner' },
       operationId: 'createSmtpCredential',
       summary: 'Create an SMTP credential',
       description:
         "The password is returned only in this response. By default the credential has the caller's mode. A sandbox key can create sandbox credentials only.",
-      body: bodies.newCredentialRequest,
-      furtherIssues: (body) => grantIssues(body, clock),
-      bodyOptional: true,
+      body: { schema: bodies.newCredentialRequest, optional: true, furtherIssues: (body) => grantIssues(body, clock) },
       refusals: ['PLAN_NOT_ELIGIBLE', 'LIMIT_REACHED'],
       response: { status: 201, schema: bodies.newCredentialSchema },
       handle: async (request) => {
@@ -421,14 +409,15 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       method: 'PATCH',
       path: '/smtp-credentials/:id',
       tag: 'account',
-      auth: 'key',
-      role: 'owner',
+      access: { auth: 'key', role: 'owner' },
       operationId: 'updateSmtpCredential',
       summary: 'Change the networks of an SMTP credential',
       description:
         'New networks apply to the next login and to the next message of an open session, on other nodes within a second. A sandbox key can change sandbox credentials only.',
-      body: bodies.credentialChangeRequest,
-      furtherIssues: ({ allowedNetworks = [] }) => allowedNetworkIssues(allowedNetworks),
+      body: {
+        schema: bodies.credentialChangeRequest,
+        furtherIssues: ({ allowedNetworks = [] }) => allowedNetworkIssues(allowedNetworks),
+      },
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: bodies.credentialSchema },
       handle: async (request) => {
@@ -450,8 +439,7 @@ function credentialRoutes({ database, clock, logins }: AccountRouteOptions): Rou
       method: 'DELETE',
       path: '/smtp-credentials/:id',
       tag: 'account',
-      auth: 'key',
-      role: 'owner',
+      access: { auth: 'key', role: 'owner' },
       operationId: 'revokeSmtpCredential',
       summary: 'Revoke an SMTP credential',
       description:
@@ -509,7 +497,7 @@ function approvalBody(approval: Omit<Approval, 'decidedAt'>): Record<string, unk
 }
 
 export function approvalRoutes({ database, clock }: { database: Database; clock: Clock }): RouteDefinition<Caller>[] {
-  const common = { path: '/approvals', tag: 'account', auth: 'key' } as const;
+  const common = { path: '/approvals', tag: 'account', access: { auth: 'key' } } as const;
   return [
     route({
       ...common,
@@ -530,12 +518,11 @@ export function approvalRoutes({ database, clock }: { database: Database; clock:
     route({
       ...common,
       method: 'POST',
-      role: 'owner',
-      changesShared: true,
+      access: { auth: 'key', role: 'owner', changesShared: true },
       operationId: 'requestApproval',
       summary: 'Request a larger email size',
       description: 'The operator decides. An approved limit takes effect immediately; GET /account returns it.',
-      body: named('ApprovalRequest', { requestedEmailBytes, reason }),
+      body: { schema: named('ApprovalRequest', { requestedEmailBytes, reason }) },
       response: { status: 201, schema: approvalSchema },
       refusals: ['CONFLICT'],
       handle: async (request) => {

@@ -18,11 +18,10 @@ export function challengeRoutes<C>({ database }: { database: Database }): RouteD
       method: 'GET',
       path: '/.well-known/acme-challenge/:token',
       tag: 'service',
-      auth: 'none',
+      access: { auth: 'none' },
       hidden: true,
-      always: true,
+      load: { always: true, atOnce: MAX_CONCURRENT },
       ownQuery: true,
-      atOnce: MAX_CONCURRENT,
       summary: 'Answer the challenge of a certificate authority',
       response: { status: 200, contentType: 'application/octet-stream' },
       async handle({ params: { token = '' } }) {

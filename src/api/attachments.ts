@@ -50,14 +50,13 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
       method: 'POST',
       path: ENDPOINT,
       tag: 'attachments',
-      auth: 'key',
-      scope: 'send',
+      access: { auth: 'key', scope: 'send' },
       operationId: 'registerAttachments',
       summary: 'Register files for an email above 2 MB',
       description:
         'Returns an upload URL for every file. The same Idempotency-Key with the same manifest returns the same submission, with new URLs once the old ones have expired.',
       idempotencyKey: true,
-      body: manifestSchema,
+      body: { schema: manifestSchema, rawFirst: true },
       response: { status: 201, schema: submissionSchema },
       refusals: [
         'UNSUPPORTED_FILE_TYPE',
@@ -66,16 +65,14 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
         'IDEMPOTENCY_KEY_REUSED',
         'LIMIT_REACHED',
       ],
-      rawFirst: true,
-      acceptsMail: true,
+      load: { acceptsMail: true },
       handle: (request: RouteRequest<Caller, unknown, unknown>) => register(options, request),
     }),
     defineRoute({
       method: 'GET',
       path: `${ENDPOINT}/:submissionId`,
       tag: 'attachments',
-      auth: 'key',
-      scope: 'send',
+      access: { auth: 'key', scope: 'send' },
       operationId: 'getAttachmentSubmission',
       summary: 'Get the upload status of a submission',
       description:
@@ -92,11 +89,11 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
       method: 'PUT',
       path: `${UPLOAD_PATH}:token`,
       tag: 'attachments',
-      auth: 'none',
+      access: { auth: 'none' },
       operationId: 'uploadFile',
       summary: 'Upload the raw bytes of one file',
       description: 'The URL is an uploadUrl from POST /attachments. Send its requiredHeaders unchanged.',
-      bodyType: 'stream',
+      body: { type: 'stream' },
       ownQuery: true,
       response: {
         status: 200,
@@ -111,7 +108,7 @@ export function attachmentRoutes(options: AttachmentRouteOptions): RouteDefiniti
         },
       ],
       refusals: ['UPLOAD_URL_INVALID', 'ACCOUNT_SUSPENDED', 'UPLOAD_MISMATCH'],
-      acceptsMail: true,
+      load: { acceptsMail: true },
       handle: async (request) => {
         const length = request.headers['content-length'];
         const isChunked = request.headers['transfer-encoding'] !== undefined;

@@ -151,16 +151,17 @@ function addRoute(deps: Shared, method: Method): RouteDefinition<Caller> {
     method,
     path: '/domains',
     tag: 'domains',
-    auth: 'key',
-    changesShared: true,
+    access: { auth: 'key', changesShared: true },
     operationId: method === 'PUT' ? 'putDomain' : 'addDomain',
     summary: method === 'PUT' ? 'Add a sending domain unless the account has it' : 'Add a sending domain',
     description:
       'Creates the DKIM keys of the domain. Publish the records in dnsRecords, then call verify. Returns 200 if the account already has the domain.',
-    body: domainRequest,
-    furtherIssues: ({ domain = '' }) => {
-      const name = senderDomainName(domain);
-      return name.ok ? [] : [{ field: 'domain', message: name.reason }];
+    body: {
+      schema: domainRequest,
+      furtherIssues: ({ domain = '' }) => {
+        const name = senderDomainName(domain);
+        return name.ok ? [] : [{ field: 'domain', message: name.reason }];
+      },
     },
     refusals: ['LIMIT_REACHED'],
     response: { status: 201, schema: domainSchema },
@@ -180,7 +181,7 @@ function readRoutes({ database, body, find }: Shared): RouteDefinition<Caller>[]
       method: 'GET',
       path: '/domains',
       tag: 'domains',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'listDomains',
       summary: 'List sending domains, newest first',
       description: 'Includes the DNS records of each domain and the result of the last verification.',
@@ -197,7 +198,7 @@ function readRoutes({ database, body, find }: Shared): RouteDefinition<Caller>[]
       method: 'GET',
       path: '/domains/:id',
       tag: 'domains',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'getDomain',
       summary: 'Get a sending domain',
       description: 'Includes the DNS records to publish and the result of the last verification.',
@@ -216,8 +217,7 @@ function removeRoute({ database, clock }: Shared): RouteDefinition<Caller> {
     method: 'DELETE',
     path: '/domains/:id',
     tag: 'domains',
-    auth: 'key',
-    changesShared: true,
+    access: { auth: 'key', changesShared: true },
     operationId: 'deleteDomain',
     summary: 'Delete a sending domain and its keys',
     description:
@@ -238,8 +238,7 @@ function rotateRoute({ find, body, ...deps }: Shared): RouteDefinition<Caller> {
     method: 'POST',
     path: '/domains/:id/rotate-keys',
     tag: 'domains',
-    auth: 'key',
-    changesShared: true,
+    access: { auth: 'key', changesShared: true },
     operationId: 'rotateDomainKeys',
     summary: 'Rotate the DKIM keys of a domain',
     description:
@@ -263,7 +262,7 @@ function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
       method: 'GET',
       path: '/domains/:id/dns-records',
       tag: 'domains',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'getDomainDnsRecords',
       summary: 'Get the DNS records to publish, and check them now',
       description:
@@ -279,8 +278,7 @@ function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
       method: 'POST',
       path: '/domains/:id/verify',
       tag: 'domains',
-      auth: 'key',
-      changesShared: true,
+      access: { auth: 'key', changesShared: true },
       operationId: 'verifyDomain',
       summary: 'Verify a domain by its DKIM record',
       description: '`success` is true if the domain is verified; otherwise `message` describes the problem.',

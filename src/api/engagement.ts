@@ -68,7 +68,7 @@ export function trackingRoutes(deps: TrackingRouteDeps): RouteDefinition<Caller>
       method: 'GET',
       path: `${TRACKING_PATH}:token`,
       tag: 'pages',
-      auth: 'none',
+      access: { auth: 'none' },
       hidden: true,
       ownQuery: true,
       summary: 'Follow a tracked link, or load the tracking pixel',
@@ -178,7 +178,7 @@ const tryLater = (): ContentAnswer =>
 export function unsubscribeRoutes(deps: UnsubscribeRouteDeps): RouteDefinition<Caller>[] {
   const { unsubscribeLinks } = deps;
   const path = `${UNSUBSCRIBE_PATH}:token`;
-  const shared = { path, tag: 'pages', auth: 'none', hidden: true, ownQuery: true } as const;
+  const shared = { path, tag: 'pages', access: { auth: 'none' }, hidden: true, ownQuery: true } as const;
   return [
     defineRoute({
       ...shared,
@@ -202,8 +202,7 @@ export function unsubscribeRoutes(deps: UnsubscribeRouteDeps): RouteDefinition<C
     defineRoute({
       ...shared,
       method: 'POST',
-      bodyType: 'raw',
-      maxBodyBytes: MAX_BODY_BYTES,
+      body: { type: 'raw', maxBytes: MAX_BODY_BYTES },
       summary: 'Unsubscribe',
       response: { status: 200, contentType: 'text/html; charset=utf-8' },
       handle: (request: RouteRequest) => unsubscribe(deps, request),

@@ -69,7 +69,7 @@ const unknownErasure = refuse(failure('NOT_FOUND', { message: 'No erasure has th
 /** /recipients/erase and /recipients/erasures. */
 export function erasureRoutes(deps: ErasureRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
-  const shared = { tag: 'recipients', auth: 'key' } as const;
+  const shared = { tag: 'recipients', access: { auth: 'key' } } as const;
   return [
     defineRoute({
       ...shared,
@@ -79,8 +79,7 @@ export function erasureRoutes(deps: ErasureRouteDeps): RouteDefinition<Caller>[]
       summary: 'Erase all data of a recipient',
       description:
         'Deletes the messages to this address with their events, attempts, and content, mail received from it, and everything else that names it, in the mode of the key. Queued messages are canceled without events. The address stays suppressed by a keyed hash. The work continues in the background: read its status with GET /recipients/erasures/{id}. An erasure of this address that is running is returned instead of a new one.',
-      body: erasureRequest,
-      furtherIssues: issuesOf,
+      body: { schema: erasureRequest, furtherIssues: issuesOf },
       response: { status: 201, schema: erasureSchema },
       handle: async (request) => {
         const issues = issuesOf(request.body);

@@ -79,7 +79,7 @@ export interface EventRouteDeps {
   isAllowed(request: IdentifiedRequest & { remoteAddress: string }, access: Access): Promise<boolean>;
 }
 
-const STREAM_ACCESS = { method: 'GET', auth: 'key', accountInQuery: true } as const;
+const STREAM_ACCESS = { auth: 'key', accountInQuery: true } as const;
 
 const streamQuery = closed({
   messageId: query.properties.messageId,
@@ -114,7 +114,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       method: 'GET',
       path: '/event-types',
       tag: 'events',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'listEventTypes',
       summary: 'List the types of events, with a sample of each',
       description:
@@ -126,7 +126,7 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       method: 'GET',
       path: '/events',
       tag: 'events',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'listEvents',
       summary: 'List or follow events',
       description:
@@ -170,10 +170,11 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
     defineRoute({
-      ...STREAM_ACCESS,
+      method: 'GET',
       path: '/events/stream',
       tag: 'events',
-      waits: true,
+      access: STREAM_ACCESS,
+      load: { waits: true },
       operationId: 'streamEvents',
       summary: 'Follow events as they happen (server-sent events)',
       description:
@@ -250,7 +251,7 @@ async function follow(
     signal,
     page: { ...owner, messageId, eventTypes, tags },
     read: (page) => readPageOf(deps, signal, page),
-    isAllowed: () => isAllowed({ method, url, headers, remoteAddress }, STREAM_ACCESS),
+    isAllowed: () => isAllowed({ method, url, headers, remoteAddress }, { method: 'GET', ...STREAM_ACCESS }),
   });
   content.once('close', permit.release);
   // Tells proxies not to buffer the response, which would delay events.

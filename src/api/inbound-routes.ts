@@ -168,7 +168,7 @@ function readRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       method: 'GET',
       path: '/inbound-routes',
       tag: 'inbound',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'listInboundRoutes',
       summary: 'List inbound routes, newest first',
       description: 'Lists the routes in the mode of the key, each with its MX record and the result of the last check.',
@@ -185,7 +185,7 @@ function readRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       method: 'GET',
       path: '/inbound-routes/:id',
       tag: 'inbound',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'getInboundRoute',
       summary: 'Get an inbound route',
       description: 'Includes its MX record and the result of the last check.',
@@ -289,13 +289,13 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       const current = await database.execute(findRouteOperation, key);
       return current ? write(request, { key, fields: fieldsFor(current), current }) : noSuchRoute;
     });
-  const shared = { tag: 'inbound', auth: 'key', furtherIssues } as const;
+  const shared = { tag: 'inbound', access: { auth: 'key' } } as const;
   return [
     defineRoute({
       ...shared,
       method: 'POST',
       path: '/inbound-routes',
-      body: routeRequest,
+      body: { schema: routeRequest, furtherIssues },
       operationId: 'createInboundRoute',
       summary: 'Create an inbound route',
       description:
@@ -311,7 +311,7 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       ...shared,
       method: 'PUT',
       path: '/inbound-routes/:id',
-      body: routeRequest,
+      body: { schema: routeRequest, furtherIssues },
       operationId: 'replaceInboundRoute',
       summary: 'Replace an inbound route',
       description:
@@ -324,7 +324,7 @@ function writeRoutes(deps: InboundRouteDeps): RouteDefinition<Caller>[] {
       ...shared,
       method: 'PATCH',
       path: '/inbound-routes/:id',
-      body: routeChange,
+      body: { schema: routeChange, furtherIssues },
       operationId: 'updateInboundRoute',
       summary: 'Change fields of an inbound route',
       description:
@@ -342,7 +342,7 @@ function removeRoute({ database, clock }: InboundRouteDeps): RouteDefinition<Cal
     method: 'DELETE',
     path: '/inbound-routes/:id',
     tag: 'inbound',
-    auth: 'key',
+    access: { auth: 'key' },
     operationId: 'deleteInboundRoute',
     summary: 'Delete an inbound route and its webhook',
     description: 'New mail for it is rejected. Messages already received stay in GET /inbound.',
@@ -369,9 +369,8 @@ function verifyRoute(deps: InboundRouteDeps): RouteDefinition<Caller> {
     method: 'POST',
     path: '/inbound-routes/:id/verify',
     tag: 'inbound',
-    auth: 'key',
-    bodyOptional: true,
-    body: closed({}),
+    access: { auth: 'key' },
+    body: { schema: closed({}), optional: true },
     operationId: 'verifyInboundRoute',
     summary: 'Verify an inbound route by its MX record',
     description: 'Checks the MX record and returns the route with the result. Nothing is looked up in the sandbox.',

@@ -134,7 +134,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
       method: 'GET',
       path: '/incidents',
       tag: 'incidents',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'listIncidents',
       summary: 'List current incidents, most severe first',
       description:
@@ -161,7 +161,7 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
       method: 'GET',
       path: '/incidents/:id',
       tag: 'incidents',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'getIncident',
       summary: 'Get an incident with its messages',
       description: 'Includes a page of the affected messages, newest first. Returns 404 after the incident has ended.',
@@ -180,13 +180,12 @@ export function incidentRoutes({ database, clock, nudge }: IncidentRouteDeps): R
       method: 'POST',
       path: '/incidents/:id/retry',
       tag: 'incidents',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'retryIncident',
       summary: 'Retry all messages of an incident now',
       description:
         'Makes the messages due immediately. Pauses and limits of the destination still apply. For a webhook, sends the failed deliveries again. One call retries up to 50,000 messages.',
-      body: closed({}),
-      bodyOptional: true,
+      body: { schema: closed({}), optional: true },
       refusals: ['CONFLICT'],
       response: { status: 200, schema: retriedSchema },
       async handle(request: RouteRequest<Caller, object>) {

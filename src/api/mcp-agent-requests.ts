@@ -71,7 +71,7 @@ function bodyOf(request: AgentRequest, nowMs: number): Record<string, unknown> {
   };
 }
 
-const common = { tag: 'agents', auth: 'key' } as const;
+const common = { tag: 'agents', access: { auth: 'key' } } as const;
 const idParams = { path: '/agent-requests/:id' } as const;
 
 function readRoutes({ database, clock }: ChangeDeps): RouteDefinition<Caller>[] {
@@ -142,9 +142,8 @@ function decisionRoutes(deps: ChangeDeps): RouteDefinition<Caller>[] {
     };
   const route = {
     ...common,
-    changesShared: true,
-    peopleOnly: true,
-    body: decisionRequest,
+    access: { auth: 'key', changesShared: true, peopleOnly: true },
+    body: { schema: decisionRequest },
     response: { status: 200, schema: agentRequestSchema as TSchema },
     refusals: ['NOT_FOUND', 'CONFLICT'],
   } as const;

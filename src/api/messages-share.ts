@@ -103,13 +103,11 @@ function createRoute({ database, clock, linkBase }: ShareRouteDeps, tokens: Shar
     method: 'POST',
     path: '/messages/:id/share',
     tag: 'messages',
-    auth: 'key',
-    maxBodyBytes: SMALL_BODY,
+    access: { auth: 'key' },
+    body: { schema: shareBody, optional: true, maxBytes: SMALL_BODY },
     operationId: 'shareMessage',
     summary: 'Create a link that shows the status of a message',
     description: `Anyone who has the link can view the message without logging in: status, attempts, timeline, and content, without tags, metadata, opens, clicks, and other recipients. The link is read-only. A message has up to ${MOST_SHARES} valid links.`,
-    body: shareBody,
-    bodyOptional: true,
     refusals: ['LIMIT_REACHED'],
     response: { status: 201, schema: shareLinkSchema },
     async handle(request: RouteRequest<Caller, Static<typeof shareBody>>) {
@@ -137,7 +135,7 @@ function createRoute({ database, clock, linkBase }: ShareRouteDeps, tokens: Shar
 }
 
 function manageRoutes({ database, clock }: ShareRouteDeps): RouteDefinition<Caller>[] {
-  const common = { tag: 'messages', auth: 'key' } as const;
+  const common = { tag: 'messages', access: { auth: 'key' } } as const;
   const list = {
     ...common,
     method: 'GET',
@@ -201,7 +199,13 @@ function readRoutes({ database, blobs, clock }: ShareRouteDeps, tokens: ShareTok
     const account = await database.execute(accountOperation, grant.accountId);
     return account?.status === 'active' ? grant : undefined;
   };
-  const open = { method: 'GET', tag: 'messages', auth: 'none', shareToken: true, atOnce: READERS_AT_ONCE } as const;
+  const open = {
+    method: 'GET',
+    tag: 'messages',
+    access: { auth: 'none' },
+    shareToken: true,
+    load: { atOnce: READERS_AT_ONCE },
+  } as const;
   return [
     defineRoute<Caller>({
       ...open,

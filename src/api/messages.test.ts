@@ -229,7 +229,7 @@ test('a resend is rejected if a send would be', () => {
     nudge: () => {},
   });
   assert.deepEqual(
-    routes.filter((route) => route.acceptsMail).map((route) => route.path),
+    routes.filter((route) => route.load?.acceptsMail).map((route) => route.path),
     ['/messages/:id/resend'],
   );
 });

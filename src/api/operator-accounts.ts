@@ -161,7 +161,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'createAccount',
       summary: 'Create an account with a live and a sandbox key',
       description: 'The keys are shown only in this response. The default plan is paid.',
-      body: bodies.newAccountRequest,
+      body: { schema: bodies.newAccountRequest },
       response: { status: 201, schema: bodies.newAccountSchema },
       handle: async (request) => {
         const { name, plan = 'paid' } = request.body;
@@ -180,7 +180,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       summary: 'Change name, plan, status, email size, limits, or thresholds of an account',
       description:
         'Only the given fields change. A suspended account is refused everywhere within a second, and its mail stays queued until the account is active again. Its users are notified by email when the status changes, but not when only `suspensionReason` does.',
-      body: bodies.accountChangeRequest,
+      body: { schema: bodies.accountChangeRequest },
       response: { status: 200, schema: bodies.accountSchema },
       refusals: ['NOT_FOUND'],
       handle: async (request) => {
@@ -222,8 +222,7 @@ function changeRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       summary: 'Release held live mail of an account',
       description:
         'Sends the live mail that sending protection holds, and counts bounces and complaints from zero. Returns 409 if no mail is held.',
-      body: closed({}),
-      bodyOptional: true,
+      body: { schema: closed({}), optional: true },
       response: { status: 200, schema: confirmationSchema },
       refusals: ['NOT_FOUND', 'CONFLICT'],
       handle: async (request) => {

@@ -88,7 +88,7 @@ function decisionRoutes(
       operationId: 'rejectRequest',
       summary: 'Reject a larger email size',
       description: 'The account can read the reason.',
-      body: rejectionRequest,
+      body: { schema: rejectionRequest },
       handle: (request) => decide(request, { status: 'rejected', reason: request.body.reason.trim() }),
     }),
   ];

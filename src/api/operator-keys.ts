@@ -20,7 +20,7 @@ export function keyRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
     operatorRoute({
       method: 'GET',
       path: '/operator/keys',
-      peopleOnly: true,
+      access: { peopleOnly: true },
       operationId: 'listOperatorKeys',
       summary: 'List operator keys that are not revoked, newest first',
       description:
@@ -37,16 +37,18 @@ export function keyRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
     operatorRoute({
       method: 'POST',
       path: '/operator/keys',
-      peopleOnly: true,
+      access: { peopleOnly: true },
       operationId: 'createOperatorKey',
       summary: 'Create an operator key',
       description:
         'The key is returned only in this response. Programs send it as `Authorization: Bearer` to the routes below /operator, and need no other header.',
-      body: newOperatorKeyRequest,
-      furtherIssues: ({ allowedNetworks = [], expiresAt }) => [
-        ...allowedNetworkIssues(allowedNetworks),
-        ...expiryIssues(expiryMs(expiresAt), clock.now()),
-      ],
+      body: {
+        schema: newOperatorKeyRequest,
+        furtherIssues: ({ allowedNetworks = [], expiresAt }) => [
+          ...allowedNetworkIssues(allowedNetworks),
+          ...expiryIssues(expiryMs(expiresAt), clock.now()),
+        ],
+      },
       response: { status: 201, schema: newOperatorKeySchema },
       handle: async (request) => {
         const { name, scopes, allowedNetworks, expiresAt } = request.body;
@@ -63,7 +65,7 @@ export function keyRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
     operatorRoute({
       method: 'DELETE',
       path: '/operator/keys/:id',
-      peopleOnly: true,
+      access: { peopleOnly: true },
       operationId: 'revokeOperatorKey',
       summary: 'Revoke an operator key',
       description: 'Takes effect with the next request, on other nodes within a second.',

@@ -60,8 +60,8 @@ test('every route requires an operator', async () => {
   assert.ok(routes.length >= 16, `${routes.length} routes`);
   const { email, password } = await rig.user('owner@example.com', 'owner');
   const user = await rig.signedIn(email, password);
-  for (const { method, path, auth } of routes) {
-    assert.equal(auth, 'operator', path);
+  for (const { method, path, access } of routes) {
+    assert.equal(access.auth, 'operator', path);
     const call = { method, path: path.replace(':id', 'none'), body: method === 'GET' ? undefined : {} };
     assert.equal((await user.call(method, call.path, call.body)).status, 403, `${method} ${path}`);
     // A key does not belong to a signed-in user: 401, whatever its permissions in its account.
@@ -351,7 +351,7 @@ test('the audit log of all accounts can be exported', async () => {
   await operator.call({ method: 'DELETE', path: `/operator/keys/${key.body.operatorKeyId}` });
   const lines = (await operator.get('/operator/audit.jsonl')).text.trim().split('\n');
   const actions = new Set(lines.map((line) => (JSON.parse(line) as Row).action));
-  const changing = rig.routes.filter(({ method, auth }) => method !== 'GET' && auth === 'operator');
+  const changing = rig.routes.filter(({ method, access }) => method !== 'GET' && access.auth === 'operator');
   assert.deepEqual(changing.map(({ method, path }) => `${method} ${path}`).sort(), Object.keys(CHANGING).sort());
   for (const action of Object.values(CHANGING)) {
     if (action !== 'destination.resume') assert.ok(actions.has(action), action);

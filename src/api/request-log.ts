@@ -197,7 +197,7 @@ export function requestLogRoutes(deps: RequestLogRouteDeps): RouteDefinition<Cal
       method: 'GET',
       path: '/requests',
       tag: 'requests',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'listRequests',
       summary: 'List requests of the last 30 days, newest first',
       description:

@@ -12,12 +12,9 @@ import { batchBody, MAX_BODY_BYTES, sendBody, sendQuery } from '../send/request.
 const SHARED = {
   method: 'POST',
   tag: 'send',
-  auth: 'key',
-  scope: 'send',
+  access: { auth: 'key', scope: 'send' },
   idempotencyKey: true,
-  maxBodyBytes: MAX_BODY_BYTES,
-  rawFirst: true,
-  acceptsMail: true,
+  load: { acceptsMail: true },
 } as const;
 const SEND_REFUSALS = [
   'UNSUPPORTED_FILE_TYPE',
@@ -97,14 +94,13 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
       operationId: 'sendEmail',
       summary: 'Send an email',
       description: 'Returns 202 once the email is on stable storage. Every recipient has its own message id.',
-      body: sendBody,
+      body: { schema: sendBody, maxBytes: MAX_BODY_BYTES, tooLarge: 'EMAIL_SIZE_EXCEEDED', rawFirst: true },
       query: sendQuery,
       response: { status: 202, schema: sendResponse, description: 'The email is on stable storage.' },
       furtherResponses: [
         { status: 200, schema: dryRunResponse, description: 'With dryRun=true: what would be sent. Nothing is sent.' },
       ],
       refusals: SEND_REFUSALS,
-      bodyTooLarge: 'EMAIL_SIZE_EXCEEDED',
       handle: send,
     }),
     defineRoute({
@@ -113,7 +109,7 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
       operationId: 'sendEmailBatch',
       summary: 'Send up to 100 emails',
       description: 'Each message is checked and stored separately. Results are in the order of the messages.',
-      body: batchBody,
+      body: { schema: batchBody, maxBytes: MAX_BODY_BYTES, rawFirst: true },
       response: { status: 200, schema: batchResponse },
       refusals: ['DUPLICATE_REQUEST_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED'],
       handle: batch,

@@ -95,7 +95,7 @@ export function statisticsRoutes({
       method: 'GET',
       path: '/statistics',
       tag: 'statistics',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'getStatistics',
       summary: 'Count messages and events by hour or day',
       description: `Each event counts in the hour and day of its own timestamp, and the numbers agree with GET /events. Kept for ${KEPT_DAYS} days. Without groups, every hour or day has a bucket; with groups, only those with events.`,

@@ -158,7 +158,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       method: 'GET',
       path: '/suppressions',
       tag: 'suppressions',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'listSuppressions',
       summary: 'List suppressed addresses, newest first',
       description:
@@ -191,13 +191,12 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       method: 'POST',
       path: '/suppressions',
       tag: 'suppressions',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'suppressAddress',
       summary: 'Suppress an address',
       description:
         'If the address is already on the list, the stronger reason and the later expiry are kept; remove it first to weaken it. Without expiresAt it stays until it is removed. The address of an erased recipient is not stored again.',
-      body: newSuppression,
-      furtherIssues: (fields) => issuesOf(fields, clock.now()),
+      body: { schema: newSuppression, furtherIssues: (fields) => issuesOf(fields, clock.now()) },
       response: { status: 201, schema: suppressionSchema },
       handle: async (request) => {
         const read = readNew(request.body, clock.now());
@@ -214,7 +213,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       method: 'GET',
       path: '/suppressions/:email',
       tag: 'suppressions',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'getSuppression',
       summary: 'Check whether an address is suppressed, and why',
       description: 'Returns 404 if the address is not on the list.',
@@ -230,7 +229,7 @@ function listRoutes(deps: SuppressionRouteDeps): RouteDefinition<Caller>[] {
       method: 'DELETE',
       path: '/suppressions/:email',
       tag: 'suppressions',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'deleteSuppression',
       summary: 'Remove an address from the suppression list',
       description: 'Postrider sends later messages to the address again.',
@@ -252,7 +251,7 @@ function csvRoutes({ database, clock, addressHash }: SuppressionRouteDeps): Rout
       method: 'GET',
       path: '/suppressions.csv',
       tag: 'suppressions',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'exportSuppressions',
       summary: 'Export the list as CSV',
       description:
@@ -276,13 +275,12 @@ function csvRoutes({ database, clock, addressHash }: SuppressionRouteDeps): Rout
       method: 'POST',
       path: '/suppressions/import',
       tag: 'suppressions',
-      auth: 'key',
+      access: { auth: 'key' },
       operationId: 'importSuppressions',
       summary: 'Import addresses from CSV',
       description:
         'The columns are email and, optionally, reason and expiresAt. A header line is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.',
-      bodyType: 'text/csv',
-      maxBodyBytes: IMPORT_MAX_BYTES,
+      body: { type: 'text/csv', maxBytes: IMPORT_MAX_BYTES },
       response: {
         status: 200,
         schema: named('SuppressionImport', { imported: Type.Integer(), skipped: Type.Integer() }),

@@ -143,14 +143,16 @@ function createRoute(deps: TemplateShareDeps, tokens: SealedTokens<Sealed>): Rou
     method: 'POST',
     path: '/templates/:id/share',
     tag: 'templates',
-    auth: 'key',
-    maxBodyBytes: MAX_TEMPLATE_BYTES,
+    access: { auth: 'key' },
+    body: {
+      schema: shareBody,
+      optional: true,
+      maxBytes: MAX_TEMPLATE_BYTES,
+      furtherIssues: ({ content }) => (content === undefined ? [] : inContent(furtherContentIssues(content))),
+    },
     operationId: 'shareTemplate',
     summary: 'Create a link that shows a preview of a template',
     description: `Renders the template like POST /templates/{id}/render and stores the result. Anyone who has the link can view it without logging in: name, version, subject, html, and text, without the source and the variables. Later changes of the template do not appear. A template has up to ${MOST_SHARES} valid links. Deleting the template deletes them.`,
-    body: shareBody,
-    bodyOptional: true,
-    furtherIssues: ({ content }) => (content === undefined ? [] : inContent(furtherContentIssues(content))),
     refusals: ['TEMPLATE_INVALID', 'NOT_FOUND', 'LIMIT_REACHED'],
     response: { status: 201, schema: shareLinkSchema },
     async handle(request: RouteRequest<Caller, ShareBody>) {
@@ -181,7 +183,7 @@ function createRoute(deps: TemplateShareDeps, tokens: SealedTokens<Sealed>): Rou
 }
 
 function manageRoutes({ database, clock }: TemplateShareDeps): RouteDefinition<Caller>[] {
-  const common = { tag: 'templates', auth: 'key' } as const;
+  const common = { tag: 'templates', access: { auth: 'key' } } as const;
   const list = {
     ...common,
     method: 'GET',
@@ -241,9 +243,9 @@ function readRoute({ database, clock }: TemplateShareDeps, tokens: SealedTokens<
     method: 'GET',
     path: '/shared/template',
     tag: 'templates',
-    auth: 'none',
+    access: { auth: 'none' },
     shareToken: true,
-    atOnce: READERS_AT_ONCE,
+    load: { atOnce: READERS_AT_ONCE },
     operationId: 'getSharedTemplate',
     summary: 'Get the preview of a shared link',
     description:

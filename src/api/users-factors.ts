@@ -61,7 +61,7 @@ const recoveryCodes = named('RecoveryCodes', {
 });
 
 export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
-  const common = { path: '/user/totp', tag: 'session', auth: 'user' } as const;
+  const common = { path: '/user/totp', tag: 'session', access: { auth: 'user' } } as const;
   return [
     userRoute({
       ...common,
@@ -81,7 +81,7 @@ export function totpRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       summary: 'Confirm the authenticator app with a code',
       description:
         'From now on, login with the password requires a code. The response contains the recovery codes, which are shown only once.',
-      body: totpRequest,
+      body: { schema: totpRequest },
       response: { status: 200, schema: recoveryCodes },
       refusals: ['CONFLICT'],
       handle: async (request) =>

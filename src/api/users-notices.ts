@@ -10,7 +10,7 @@ import type { UserRouteDeps } from '../users/user-route.ts';
 const NO_USER = failure('FORBIDDEN', { message: 'Only users of the account receive its notices.' });
 
 export function noticeRoutes({ database, clock }: UserRouteDeps): RouteDefinition<Caller>[] {
-  const common = { path: '/account/notices', tag: 'users', auth: 'key' } as const;
+  const common = { path: '/account/notices', tag: 'users', access: { auth: 'key' } } as const;
   const noticesAnswer = async ({ account, actor }: Caller): Promise<RouteAnswer> =>
     answer(bodies.noticesBody(await database.execute(noticeContactsOperation, account.id), actor.id));
   return [
@@ -27,14 +27,12 @@ export function noticeRoutes({ database, clock }: UserRouteDeps): RouteDefinitio
     defineRoute<Caller, typeof bodies.noticesRequest>({
       ...common,
       method: 'PATCH',
-      role: 'viewer',
-      changesShared: true,
-      peopleOnly: true,
+      access: { auth: 'key', role: 'viewer', changesShared: true, peopleOnly: true },
       operationId: 'chooseNotices',
       summary: 'Choose which notices you receive by email',
       description:
         'Changes the given kinds for the logged-in user in this account, from the next notice on. Other users choose their own.',
-      body: bodies.noticesRequest,
+      body: { schema: bodies.noticesRequest },
       response: { status: 200, schema: bodies.noticesSchema },
       handle: async (request) => {
         const { caller, body: choices } = request;

@@ -9,7 +9,13 @@ import { type UserRouteDeps, userRoute } from '../users/user-route.ts';
 
 export function oidcRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefinition<Caller>[] {
   const oidc = createOidc(deps, signIn);
-  const common = { method: 'GET', tag: 'session', auth: 'none', hidden: true, response: { status: 302 } } as const;
+  const common = {
+    method: 'GET',
+    tag: 'session',
+    access: { auth: 'none' },
+    hidden: true,
+    response: { status: 302 },
+  } as const;
   return [
     userRoute({
       ...common,

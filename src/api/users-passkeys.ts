@@ -82,7 +82,7 @@ type Passkeys = ReturnType<typeof createPasskeys>;
 
 function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinition<Caller>[] {
   const { database } = deps;
-  const common = { tag: 'session', auth: 'user' } as const;
+  const common = { tag: 'session', access: { auth: 'user' } } as const;
   return [
     userRoute({
       ...common,
@@ -110,11 +110,10 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       ...common,
       method: 'POST',
       path: '/user/passkeys',
-      maxBodyBytes: SMALL_BODY,
+      body: { schema: passkeyRequest, maxBytes: SMALL_BODY },
       operationId: 'addPasskey',
       summary: 'Finish adding a passkey',
       description: 'The user can then sign in with the passkey, without password and code.',
-      body: passkeyRequest,
       response: { status: 201, schema: passkeySchema },
       refusals: ['CONFLICT'],
       handle: async (request) => {
@@ -153,7 +152,7 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
 }
 
 function passkeySignInRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinition<Caller>[] {
-  const common = { tag: 'session', auth: 'none', method: 'POST', maxBodyBytes: SMALL_BODY } as const;
+  const common = { tag: 'session', access: { auth: 'none' }, method: 'POST' } as const;
   return [
     userRoute({
       ...common,
@@ -171,7 +170,7 @@ function passkeySignInRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefi
       operationId: 'signInWithPasskey',
       summary: 'Sign in with a passkey',
       description: 'Sets the cookie like POST /session. A passkey is both factors, so no code is required.',
-      body: passkeySignIn,
+      body: { schema: passkeySignIn, maxBytes: SMALL_BODY },
       response: { status: 200, schema: bodies.signedInSchema },
       refusals: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
       handle: async (request) => {

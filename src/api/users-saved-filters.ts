@@ -120,7 +120,7 @@ function userOf({ account, mode, actor, role }: Caller): FilterUser {
 
 export function savedFilterRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
   const { database, clock } = deps;
-  const common = { tag: 'users', auth: 'key', role: 'viewer', peopleOnly: true } as const;
+  const common = { tag: 'users', access: { auth: 'key', role: 'viewer', peopleOnly: true } } as const;
   return [
     defineRoute({
       ...common,
@@ -145,11 +145,10 @@ export function savedFilterRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[
       ...common,
       method: 'POST',
       path: '/saved-filters',
-      maxBodyBytes: SMALL_BODY,
+      body: { schema: saveRequest, maxBytes: SMALL_BODY },
       operationId: 'saveFilter',
       summary: 'Save the filter of a list',
       description: `The filter is private unless shared is true. You can have ${MOST_FILTERS} private filters in each mode of an account, and an account ${MOST_FILTERS} shared ones.`,
-      body: saveRequest,
       refusals: ['CONFLICT', 'LIMIT_REACHED'],
       response: { status: 201, schema: filterSchema },
       async handle(request: RouteRequest<Caller, Static<typeof saveRequest>>) {
@@ -183,11 +182,10 @@ export function savedFilterRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[
       ...common,
       method: 'PATCH',
       path: '/saved-filters/:id',
-      maxBodyBytes: SMALL_BODY,
+      body: { schema: changeRequest, maxBytes: SMALL_BODY },
       operationId: 'changeSavedFilter',
       summary: 'Rename a saved filter, or replace its query',
       description: 'Changes only the fields in the request. Shared filters require the role member.',
-      body: changeRequest,
       refusals: ['NOT_FOUND', 'CONFLICT'],
       response: { status: 200, schema: filterSchema },
       async handle(request: RouteRequest<Caller, Static<typeof changeRequest>>) {

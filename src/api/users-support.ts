@@ -34,9 +34,8 @@ export function supportRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
   const common = {
     path: '/operator/accounts/:id/support-access',
     tag: 'operator',
-    auth: 'operator',
     // Support access belongs to a session.
-    peopleOnly: true,
+    access: { auth: 'operator', peopleOnly: true },
   } as const;
   return [
     userRoute({

@@ -57,14 +57,13 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
     userRoute({
       ...common,
       method: 'POST',
-      auth: 'none',
-      maxBodyBytes: SMALL_BODY,
-      atOnce: SIGN_INS_AT_ONCE,
+      access: { auth: 'none' },
+      body: { schema: bodies.signInRequest, maxBytes: SMALL_BODY },
+      load: { atOnce: SIGN_INS_AT_ONCE },
       operationId: 'signIn',
       summary: 'Sign in',
       description:
         'Sets the cookie postrider_session, which replaces an API key. A wrong email, password, or code gets the same response. Too many attempts are RATE_LIMITED.',
-      body: bodies.signInRequest,
       response: { status: 200, schema: bodies.signedInSchema },
       refusals: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
       handle: async (request) => {
@@ -77,7 +76,7 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
     userRoute({
       ...common,
       method: 'GET',
-      auth: 'user',
+      access: { auth: 'user' },
       operationId: 'getSession',
       summary: 'Get the logged-in user and their accounts',
       description:
@@ -88,7 +87,7 @@ function signInRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefiniti
     userRoute({
       ...common,
       method: 'DELETE',
-      auth: 'user',
+      access: { auth: 'user' },
       operationId: 'signOut',
       summary: 'Sign out',
       description: 'Ends the session on every node within a second.',
@@ -123,7 +122,7 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       method: 'GET',
       path: '/sessions',
       tag: 'session',
-      auth: 'user',
+      access: { auth: 'user' },
       operationId: 'listSessions',
       summary: 'List your sessions, newest first',
       description: 'Returns the address, browser, and time of last use of each session.',
@@ -139,7 +138,7 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       method: 'DELETE',
       path: '/sessions/:id',
       tag: 'session',
-      auth: 'user',
+      access: { auth: 'user' },
       operationId: 'endSession',
       summary: 'End a session of the logged-in user',
       description: 'Every node refuses the cookie of the session within a second.',
@@ -160,13 +159,12 @@ function passwordRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefini
       method: 'POST',
       path: '/password-reset',
       tag: 'session',
-      auth: 'none',
-      maxBodyBytes: SMALL_BODY,
+      access: { auth: 'none' },
+      body: { schema: bodies.passwordResetRequest, maxBytes: SMALL_BODY },
       operationId: 'requestPasswordReset',
       summary: 'Request a password reset link',
       description:
         'Always returns 202, whether or not the address has a user. The link is sent by email and is valid for an hour. Without a verified domain the service sends no email: an operator uses postrider user reset-password.',
-      body: bodies.passwordResetRequest,
       response: { status: 202, schema: confirmationSchema },
       handle: (request) => {
         passwords.requestReset(request.body.email, request);
@@ -177,13 +175,12 @@ function passwordRoutes(deps: UserRouteDeps, signIn: SignInService): RouteDefini
       method: 'PUT',
       path: '/password',
       tag: 'session',
-      auth: 'none',
-      maxBodyBytes: SMALL_BODY,
+      access: { auth: 'none' },
+      body: { schema: bodies.passwordRequest, maxBytes: SMALL_BODY },
       operationId: 'setPassword',
       summary: 'Set your password',
       description:
         'With currentPassword and a session: every other session ends. With the token of a link (invitation, reset, first run): every session ends, and without a second factor a new one starts.',
-      body: bodies.passwordRequest,
       response: { status: 200, schema: bodies.signedInSchema },
       refusals: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED', 'CONFLICT'],
       handle: (request) => setPassword(deps, { signIn, passwords }, request),

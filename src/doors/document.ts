@@ -57,7 +57,7 @@ function parameters({ path, method, idempotencyKey }: RouteDefinition<Caller>, d
 
 /** Returns whether the body has fields. Routes without fields accept `{}`, which some clients send with every request. */
 function hasFields({ body }: RouteDefinition<Caller>): boolean {
-  const { type, properties = {} } = (body ?? {}) as { type?: string; properties?: object };
+  const { type, properties = {} } = (body?.schema ?? {}) as { type?: string; properties?: object };
   return type === 'array' || Object.keys(properties).length > 0;
 }
 
@@ -72,8 +72,8 @@ function operation(route: RouteDefinition<Caller>, document: DoorDocument): Json
     ...(found.length > 0 && { parameters: found }),
     ...(hasFields(route) && {
       requestBody: {
-        required: route.bodyOptional !== true,
-        content: content(shown(JSON.parse(JSON.stringify(route.body)))),
+        required: route.body?.optional !== true,
+        content: content(shown(JSON.parse(JSON.stringify(route.body?.schema)))),
       },
     }),
     responses: {
@@ -87,7 +87,7 @@ function operation(route: RouteDefinition<Caller>, document: DoorDocument): Json
 function documentOf(routes: readonly RouteDefinition<Caller>[], document: DoorDocument, serverUrl: string): Json {
   const paths: Record<string, Json> = {};
   for (const route of routes) {
-    if (route.auth !== 'key' || route.hidden) continue;
+    if (route.access.auth !== 'key' || route.hidden) continue;
     const path = route.path.slice(document.prefix.length).replace(/:([^/]+)/g, '{$1}');
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, document) };
   }
@@ -113,7 +113,7 @@ export function documentRoute(
     method: 'GET',
     path: `/openapi/${document.name}.json`,
     tag: 'service',
-    auth: 'none',
+    access: { auth: 'none' },
     hidden: true,
     ownQuery: true,
     summary: 'Get the OpenAPI document of an interface',

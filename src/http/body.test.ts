@@ -20,16 +20,18 @@ before(async () => {
     path: '/checked',
     summary: 'Checked twice',
     tag: 'notes',
-    auth: 'key',
-    body,
+    access: { auth: 'key' },
+    body: {
+      schema: body,
+      furtherIssues: ({ email, lines }, malformed): Issue[] => [
+        ...(lines ?? []).flatMap((line, index) =>
+          line === 'no' ? [{ field: `lines[${index}]`, message: 'is no line' }] : [],
+        ),
+        ...(email?.includes('@') ? [] : [{ field: 'email', message: 'is no address' }]),
+        ...(lines === undefined && !malformed.has('lines') ? [{ field: 'reason', message: 'needs lines' }] : []),
+      ],
+    },
     response: { status: 200 },
-    furtherIssues: ({ email, lines }, malformed): Issue[] => [
-      ...(lines ?? []).flatMap((line, index) =>
-        line === 'no' ? [{ field: `lines[${index}]`, message: 'is no line' }] : [],
-      ),
-      ...(email?.includes('@') ? [] : [{ field: 'email', message: 'is no address' }]),
-      ...(lines === undefined && !malformed.has('lines') ? [{ field: 'reason', message: 'needs lines' }] : []),
-    ],
     handle: () => ({ ok: true, body: {} }),
   });
   shell = await httpShell({ more: [checked] });

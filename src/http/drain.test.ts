@@ -30,8 +30,8 @@ const always = defineRoute({
   path: '/alive',
   summary: 'Always',
   tag: 'service',
-  auth: 'none',
-  always: true,
+  access: { auth: 'none' },
+  load: { always: true },
   response: { status: 200 },
   handle: () => ({ ok: true, body: {} }),
 });
@@ -149,8 +149,8 @@ const upload = defineRoute({
   path: '/slow/:id',
   summary: 'Streamed',
   tag: 'notes',
-  auth: 'none',
-  bodyType: 'stream',
+  access: { auth: 'none' },
+  body: { type: 'stream' },
   response: { status: 200 },
   handle: ({ stream }) =>
     new Promise((resolve) => {
@@ -196,8 +196,8 @@ test('a long poll that starts during a stop does not delay it', async (t) => {
     path: '/wait',
     summary: 'Waits',
     tag: 'notes',
-    auth: 'key',
-    waits: true,
+    access: { auth: 'key' },
+    load: { waits: true },
     response: { status: 200 },
     async handle(request) {
       if (!request.signal.aborted) await new Promise((resolve) => request.signal.addEventListener('abort', resolve));

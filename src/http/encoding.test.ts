@@ -14,7 +14,7 @@ function jsonRoute(method: 'GET' | 'POST', path: string, body: unknown): RouteDe
     path,
     summary: 'Return JSON',
     tag: 'notes',
-    auth: 'none',
+    access: { auth: 'none' },
     response: { status: 200 },
     handle: () => ({ ok: true, body }),
   });

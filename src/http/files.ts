@@ -71,11 +71,10 @@ export function staticRoutes<C>(files: readonly StaticFile[]): RouteDefinition<C
       path: file.path,
       summary: 'Download a static file',
       tag: 'service',
-      auth: 'none',
+      access: { auth: 'none' },
       hidden: true,
       ownQuery: true,
-      bodyType: 'raw',
-      maxBodyBytes: 0,
+      body: { type: 'raw', maxBytes: 0 },
       response: { status: 200, contentType: file.contentType },
       async handle({ headers }) {
         loading ??= load(file).catch((error: unknown) => {

@@ -50,11 +50,10 @@ function redirect<C>(from: string, to: string): RouteDefinition<C> {
     path: from,
     summary: 'Go to the page of a folder',
     tag: 'service',
-    auth: 'none',
+    access: { auth: 'none' },
     hidden: true,
     ownQuery: true,
-    bodyType: 'raw',
-    maxBodyBytes: 0,
+    body: { type: 'raw', maxBytes: 0 },
     response: { status: 308, contentType: CONTENT_TYPES['.html']! },
     handle: () => ({
       ok: true,

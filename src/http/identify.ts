@@ -18,7 +18,14 @@ import {
   operatorKeyFailure,
   operatorKeyOf,
 } from './operator-key.ts';
-import { type CallerKey, LIVE_KEY_REQUIRED, MEMBER_ROLES, type MemberRole, type RouteDefinition } from './route.ts';
+import {
+  type CallerKey,
+  LIVE_KEY_REQUIRED,
+  MEMBER_ROLES,
+  type MemberRole,
+  type Method,
+  type RouteAccess,
+} from './route.ts';
 
 /** The parts of a request that identify the caller. */
 export interface IdentifiedRequest {
@@ -31,11 +38,10 @@ export interface IdentifiedRequest {
   readonly isSecure?: boolean | undefined;
 }
 
-/** The parts of a route that define who can call it. */
-export type Access = Pick<
-  RouteDefinition,
-  'method' | 'auth' | 'role' | 'scope' | 'changesShared' | 'peopleOnly' | 'accountInQuery'
->;
+/** Who can call a route; the method decides the default role. */
+export interface Access extends RouteAccess {
+  method: Method;
+}
 
 /** Authenticates a caller with a key; 401, or 403 for the account. */
 export type Authenticate<C> = (headers: IncomingHttpHeaders) => Result<C> | Promise<Result<C>>;
@@ -63,7 +69,7 @@ export interface IdentifyOptions<C> {
 }
 
 /** Returns the minimum role for the call: calls that change something need more than `viewer`. */
-export function roleFor({ method, role }: Pick<RouteDefinition, 'method' | 'role'>): MemberRole {
+export function roleFor({ method, role }: Pick<Access, 'method' | 'role'>): MemberRole {
   return role ?? (method === 'GET' ? 'viewer' : 'member');
 }
 

@@ -30,7 +30,7 @@ const routes: RouteDefinition<CallerKey>[] = [
     path: '/things/:id',
     summary: '',
     tag: '',
-    auth: 'key',
+    access: { auth: 'key' },
     response: { status: 200 },
     query: closed({ limit: Type.Optional(Type.Integer({ minimum: 1 })) }),
     handle: ({ params, query, remoteAddress, requestId }) =>
@@ -41,10 +41,9 @@ const routes: RouteDefinition<CallerKey>[] = [
     path: '/things',
     summary: '',
     tag: '',
-    auth: 'key',
+    access: { auth: 'key', changesShared: true },
     response: { status: 201 },
-    body: closed({ name: Type.String() }),
-    changesShared: true,
+    body: { schema: closed({ name: Type.String() }) },
     handle: ({ body }) => answer(body),
   }),
   defineRoute<CallerKey>({
@@ -52,11 +51,10 @@ const routes: RouteDefinition<CallerKey>[] = [
     path: '/send',
     summary: '',
     tag: '',
-    auth: 'key',
-    scope: 'send',
+    access: { auth: 'key', scope: 'send' },
     response: { status: 202 },
-    rawFirst: true,
-    acceptsMail: true,
+    body: { rawFirst: true },
+    load: { acceptsMail: true },
     idempotencyKey: true,
     handle: (request) => {
       if (request.backPressure !== undefined) return refuse(request.backPressure);

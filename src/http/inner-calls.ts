@@ -152,21 +152,21 @@ function issuesOf<C>(inner: InnerRequest<C>, route: CompiledRoute<C>, search: st
 
 export function createInnerCalls<C extends CallerKey>(routes: readonly RouteDefinition<C>[]): InnerCalls<C> {
   // Routes for users and operators do not check the permissions of a key.
-  const reachable = routes.filter(({ auth }) => auth === 'key' || auth === 'none');
+  const reachable = routes.filter(({ access }) => access.auth === 'key' || access.auth === 'none');
   const router = createRouter(reachable.map((definition) => compileRoute(definition, routes)));
   return async (outer, call) => {
     const match = router(call.method, call.path);
     if (!match.found) return refuse(failure('NOT_FOUND'));
     const { route, params } = match;
     const { definition } = route;
-    const refusal = notPermitted(outer.caller, definition);
+    const refusal = notPermitted(outer.caller, route.access);
     if (refusal !== undefined) return refuse(refusal);
     const search = searchOf(call.query);
     const inner = new InnerRequest(outer, call, search === '' ? call.path : `${call.path}?${search}`);
     inner.params = params;
     inner.parser = route.parse;
     inner.inputIssues = issuesOf(inner, route, search);
-    if (!definition.rawFirst) {
+    if (!definition.body?.rawFirst) {
       if (inner.inputIssues.length > 0) return refuse(invalid([...inner.inputIssues]));
       const parsed = inner.parse() as Result<unknown>;
       if (!parsed.ok) return parsed;

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TSchema } from 'typebox';
 import { errorCatalog, type FailureCode, issueCodes } from '../base/failure.ts';
-import type { Method, RouteDefinition, RouteResponse } from './route.ts';
+import type { Method, RouteAccess, RouteDefinition, RouteResponse } from './route.ts';
 
 type Json = Record<string, unknown>;
 
@@ -230,15 +230,16 @@ function isList<C>(route: RouteDefinition<C>): boolean {
 }
 
 function requestBody<C>(route: RouteDefinition<C>, components: Components): Json | undefined {
-  if (route.bodyType === 'text/csv') {
+  const { type, schema, optional } = route.body ?? {};
+  if (type === 'text/csv') {
     const example = 'email,reason\nann@example.com,manual\n';
     return { required: true, content: { 'text/csv': { schema: text, example } } };
   }
-  if (route.bodyType === 'raw' || route.bodyType === 'stream') {
+  if (type === 'raw' || type === 'stream') {
     return { required: true, content: { 'application/octet-stream': { example: '%PDF-1.7 …' } } };
   }
-  if (route.body === undefined || isEmpty(plain(route.body))) return undefined;
-  return { required: !route.bodyOptional, content: components.content('application/json', route.body) };
+  if (schema === undefined || isEmpty(plain(schema))) return undefined;
+  return { required: !optional, content: components.content('application/json', schema) };
 }
 
 /** Returns whether the body can only be `{}`, which is described as no body. */
@@ -247,12 +248,14 @@ function isEmpty(schema: Json): boolean {
 }
 
 function refusalCodes<C>(route: RouteDefinition<C>): FailureCode[] {
+  const { auth } = route.access;
+  const { type, schema, tooLarge = 'PAYLOAD_TOO_LARGE' } = route.body ?? {};
   const codes: FailureCode[] = ['INVALID_REQUEST', 'OVERLOADED', 'UNAVAILABLE', ...(route.refusals ?? [])];
-  if (route.auth !== 'none') codes.push('UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED');
-  if (route.auth === 'key') codes.push('ACCOUNT_SUSPENDED', 'NOT_FOUND');
+  if (auth !== 'none') codes.push('UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED');
+  if (auth === 'key') codes.push('ACCOUNT_SUSPENDED', 'NOT_FOUND');
   if (route.path.includes(':')) codes.push('NOT_FOUND');
-  if (route.body !== undefined || route.bodyType === 'text/csv') {
-    codes.push('UNSUPPORTED_MEDIA_TYPE', route.bodyTooLarge ?? 'PAYLOAD_TOO_LARGE');
+  if (schema !== undefined || type === 'text/csv') {
+    codes.push('UNSUPPORTED_MEDIA_TYPE', tooLarge);
   }
   return [...new Set(codes)];
 }
@@ -313,7 +316,7 @@ function responses<C>(route: RouteDefinition<C>, components: Components): Json {
 /** Members of an account authenticate with their session cookie and send the account id. */
 const MEMBER_SECURITY: Json[] = [{ session: [], accountId: [] }];
 const SESSION_SECURITY: Json[] = [{ session: [] }];
-const SECURITY: Record<RouteDefinition['auth'], Json[]> = {
+const SECURITY: Record<RouteAccess['auth'], Json[]> = {
   none: [],
   key: [{ apiKey: [], accountId: [] }, ...MEMBER_SECURITY],
   user: SESSION_SECURITY,
@@ -324,7 +327,7 @@ const PEOPLE_SECURITY: typeof SECURITY = { ...SECURITY, key: MEMBER_SECURITY, op
 function operation<C>(route: RouteDefinition<C>, components: Components, options: OpenapiOptions): Json {
   const body = requestBody(route, components);
   const found = parameters(route, components, options);
-  const security = (route.peopleOnly ? PEOPLE_SECURITY : SECURITY)[route.auth];
+  const security = (route.access.peopleOnly ? PEOPLE_SECURITY : SECURITY)[route.access.auth];
   return {
     operationId: route.operationId,
     summary: route.summary,

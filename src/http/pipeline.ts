@@ -14,7 +14,7 @@ import { refusalAnswer, routeAnswer } from './answer.ts';
 import { type BodyBudget, type BodyRules, checkBody, compileQuery, type QueryReader, readBody } from './body.ts';
 import type { ArrivedRequest } from './door.ts';
 import type { Exchange, Load } from './exchange.ts';
-import { createIdentify, type IdentifyOptions, notPermitted, refusedAddress } from './identify.ts';
+import { type Access, createIdentify, type IdentifyOptions, notPermitted, refusedAddress } from './identify.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import type { BodyParser, CallerKey, HttpAnswer, Method, Refusal, RouteDefinition } from './route.ts';
 import type { ParsedJson } from './strict-json.ts';
@@ -126,6 +126,7 @@ export interface CompiledRoute<C> {
   definition: RouteDefinition<C>;
   method: RouteDefinition<C>['method'];
   path: string;
+  access: Access;
   readQuery: QueryReader;
   validateParams: Validator | undefined;
   body: BodyRules;
@@ -156,9 +157,10 @@ function readOnlyFields<C>(
 ): string[] {
   const isWhole =
     method === 'PUT' || (method === 'PATCH' && routes.some((one) => one.method === 'PUT' && one.path === path));
-  if (!isWhole || body === undefined) return [];
+  const schema = body?.schema;
+  if (!isWhole || schema === undefined) return [];
   const shown = routes.find((route) => route.method === 'GET' && route.path === path)?.response.schema;
-  const writable = propertiesOf(body);
+  const writable = propertiesOf(schema);
   const { items } = (shown ?? {}) as { items?: TSchema };
   return Object.keys(propertiesOf(items ?? shown)).filter((name) => !(name in writable));
 }
@@ -168,12 +170,12 @@ function propertiesOf(schema: TSchema | undefined): Record<string, unknown> {
 }
 
 function parserOf<C>(definition: RouteDefinition<C>, routes: readonly RouteDefinition<C>[]): BodyParser {
-  const { bodyType = 'json', body: schema, bodyOptional, furtherIssues } = definition;
-  if (bodyType === 'stream') return ({ inputIssues }) => withOtherIssues(inputIssues, ok(undefined));
-  if (bodyType === 'raw') return ({ rawBody, inputIssues }) => withOtherIssues(inputIssues, ok(rawBody));
-  if (bodyType === 'text/csv') return ({ rawBody, inputIssues }) => withOtherIssues(inputIssues, parseText(rawBody));
+  const { type = 'json', schema, optional, furtherIssues } = definition.body ?? {};
+  if (type === 'stream') return ({ inputIssues }) => withOtherIssues(inputIssues, ok(undefined));
+  if (type === 'raw') return ({ rawBody, inputIssues }) => withOtherIssues(inputIssues, ok(rawBody));
+  if (type === 'text/csv') return ({ rawBody, inputIssues }) => withOtherIssues(inputIssues, parseText(rawBody));
   const checks = { validate: compileBody(schema ?? NO_FIELDS, readOnlyFields(definition, routes)), furtherIssues };
-  const isOptional = schema === undefined || bodyOptional === true;
+  const isOptional = schema === undefined || optional === true;
   return (request) => {
     const json = isOptional && request.rawBody.length === 0 ? EMPTY : request.json();
     return checkBody(json, checks, request.inputIssues);
@@ -199,19 +201,21 @@ export function compileRoute<C>(
   definition: RouteDefinition<C>,
   routes: readonly RouteDefinition<C>[],
 ): CompiledRoute<C> {
+  const { method, path, access, body = {}, load = {} } = definition;
   return {
     definition,
-    method: definition.method,
-    path: definition.path,
+    method,
+    path,
+    access: { method, ...access },
     readQuery: definition.ownQuery ? () => ok({}) : compileQuery(definition.query),
     validateParams: definition.params === undefined ? undefined : compile(definition.params),
     body: {
-      maxBytes: definition.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
-      tooLarge: definition.bodyTooLarge ?? 'PAYLOAD_TOO_LARGE',
-      type: CONTENT_TYPES[definition.bodyType ?? 'json'],
+      maxBytes: body.maxBytes ?? DEFAULT_MAX_BODY_BYTES,
+      tooLarge: body.tooLarge ?? 'PAYLOAD_TOO_LARGE',
+      type: CONTENT_TYPES[body.type ?? 'json'],
     },
     parse: parserOf(definition, routes),
-    ownLoad: definition.atOnce === undefined ? undefined : { inProgress: 0, atMost: definition.atOnce },
+    ownLoad: load.atOnce === undefined ? undefined : { inProgress: 0, atMost: load.atOnce },
   };
 }
 
@@ -287,19 +291,15 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
   const identify = createIdentify(options);
 
   /** Identifies the caller and sets it. Returns the failure if it is unknown (401), not permitted (403), or over its rate limit (429). */
-  async function admit(
-    exchange: Exchange,
-    definition: RouteDefinition<C>,
-    body: BodyReader,
-  ): Promise<Failure | undefined> {
+  async function admit(exchange: Exchange, access: Access, body: BodyReader): Promise<Failure | undefined> {
     const { door } = exchange;
     const identified = await (door === undefined
-      ? identify(exchange.request, definition)
-      : door.identify(arrivedRequest(exchange, body), definition));
+      ? identify(exchange.request, access)
+      : door.identify(arrivedRequest(exchange, body), access));
     if (!identified.ok) return identified.failure;
     const caller = identified.value;
     exchange.caller = caller;
-    const refusal = refusedAddress(caller, exchange.remoteAddress) ?? notPermitted(caller, definition);
+    const refusal = refusedAddress(caller, exchange.remoteAddress) ?? notPermitted(caller, access);
     if (refusal !== undefined) return refusal;
     const decision = options.rateLimiter?.take(caller.keyId, exchange.startedMs);
     if (decision !== undefined) exchange.extraHeaders = decision.headers;
@@ -314,34 +314,35 @@ export function createPipeline<C extends CallerKey>(options: PipelineOptions<C>)
     const match = router(exchange.request.method ?? '', queryStart === -1 ? url : url.slice(0, queryStart));
     if (!match.found) return refused(exchange, noRouteFailure(match.allow));
     const { route } = match;
-    const { definition } = route;
+    const { definition, access } = route;
+    const { body: bodyOptions = {}, load = {} } = definition;
     exchange.routeName = `${definition.method} ${definition.path}`;
     exchange.params = match.params;
-    exchange.waits = definition.waits === true;
+    exchange.waits = load.waits === true;
     exchange.ownLoad = route.ownLoad;
-    exchange.acceptsMail = definition.acceptsMail === true;
-    exchange.maxJsonValues = definition.maxJsonValues;
+    exchange.acceptsMail = load.acceptsMail === true;
+    exchange.maxJsonValues = bodyOptions.maxJsonValues;
     const body = once(() => readBody(exchange, route.body, options.budget));
-    const overload = definition.always ? undefined : options.overloaded(exchange);
+    const overload = load.always ? undefined : options.overloaded(exchange);
     if (overload !== undefined) return refused(exchange, overload);
-    if (definition.auth !== 'none') {
-      const notAdmitted = await admit(exchange, definition, body);
+    if (access.auth !== 'none') {
+      const notAdmitted = await admit(exchange, access, body);
       if (notAdmitted !== undefined) return refused(exchange, notAdmitted);
     }
-    if (definition.acceptsMail) beginTrace(exchange, options.tracer);
-    const pressure = definition.acceptsMail ? options.backPressure?.() : undefined;
+    if (load.acceptsMail) beginTrace(exchange, options.tracer);
+    const pressure = load.acceptsMail ? options.backPressure?.() : undefined;
     if (pressure !== undefined) {
       const { code, reason } = pressure;
       exchange.backPressure = failure(code, { message: `Nothing was accepted: ${reason}. Retry later.` });
       if (!mayStillSucceed(exchange, definition)) return refused(exchange, exchange.backPressure);
     }
-    const bytes = definition.bodyType === 'stream' ? exchange.rawBody : await body();
+    const bytes = bodyOptions.type === 'stream' ? exchange.rawBody : await body();
     if (bytes === undefined) return undefined;
     if ('failure' in bytes) return refused(exchange, bytes);
     exchange.rawBody = bytes;
     exchange.inputIssues = inputIssues(exchange, route, queryStart === -1 ? '' : url.slice(queryStart + 1));
     exchange.parser = route.parse;
-    if (!definition.rawFirst) {
+    if (!bodyOptions.rawFirst) {
       const parsed = exchange.parse();
       if (!parsed.ok) return refused(exchange, parsed.failure);
       exchange.body = parsed.value;

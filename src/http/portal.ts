@@ -117,11 +117,10 @@ function pageRoute<C>(at: string, answer: () => PageAnswer): RouteDefinition<C> 
     path: at,
     summary: 'Open a page of the portal',
     tag: 'service',
-    auth: 'none',
+    access: { auth: 'none' },
     hidden: true,
     ownQuery: true,
-    bodyType: 'raw',
-    maxBodyBytes: 0,
+    body: { type: 'raw', maxBytes: 0 },
     response: { status: 200, contentType: HTML },
     handle() {
       const { status = 200, html, headers } = answer();

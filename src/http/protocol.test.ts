@@ -55,7 +55,7 @@ test('a client that does not read its response is disconnected, but one that wai
     path: '/endless',
     summary: 'Has no end',
     tag: 'notes',
-    auth: 'none',
+    access: { auth: 'none' },
     response: { status: 200, contentType: 'text/plain' },
     handle: () => {
       isStreaming = true;

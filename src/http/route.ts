@@ -50,7 +50,7 @@ export const LIVE_KEY_REQUIRED: Failure = failure('FORBIDDEN', {
 type Typed<S> = S extends TSchema ? Static<S> : undefined;
 
 export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
-  /** The authenticated caller; none on routes with auth 'none'. */
+  /** The authenticated caller; none on routes whose access has auth 'none'. */
   readonly caller: C;
   /** Decoded path parameters, by the name after the colon. */
   readonly params: Readonly<Record<string, string>>;
@@ -71,7 +71,7 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   /** The raw bytes of the body; empty on stream routes. */
   readonly rawBody: Buffer;
   /**
-   * Only on routes with bodyType 'stream': the body as it arrives, without a size limit. The handler counts, checks, and consumes it. It
+   * Only on routes whose body has the type 'stream': the body as it arrives, without a size limit. The handler counts, checks, and consumes it. It
    * must never destroy the stream, because the connection is needed for the response, and must remove its listeners if it stops reading.
    */
   readonly stream: Readable;
@@ -86,7 +86,7 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   readonly traceparent?: string | undefined;
   /** Whether the client used TLS, with this service or with a trusted proxy (X-Forwarded-Proto). */
   readonly isSecure: boolean;
-  /** Aborted if the client disconnects, and on routes with `waits` also when the service stops. */
+  /** Aborted if the client disconnects, and on routes whose load has `waits` also when the service stops. */
   readonly signal: AbortSignal;
   /** Carries the request id on every line. */
   readonly log: Log;
@@ -165,6 +165,60 @@ export interface RouteResponse {
   headers?: readonly string[];
 }
 
+/** Who can make a call. */
+export interface RouteAccess {
+  /**
+   * 'key': an API key, or the session of a user with an account. 'user': a logged-in user without an account. 'operator': a user who runs
+   * the service, or an operator key.
+   */
+  auth: 'none' | 'key' | 'user' | 'operator';
+  /** Minimum role of a user in the account, unless it is the default: viewer for GET, otherwise member. Keys have no role. */
+  role?: MemberRole;
+  /** Required scope of the key; default full. */
+  scope?: Scope;
+  /** Changes a resource that both modes share: refused to sandbox keys. */
+  changesShared?: boolean;
+  /** Requires a person: an API key or operator key is refused. */
+  peopleOnly?: boolean;
+  /** Sessions can name account and mode in the query, because the browser's EventSource cannot set headers. */
+  accountInQuery?: boolean;
+}
+
+/** The body of a request. A route without one accepts no body, or `{}`. */
+export interface RouteBody<B extends TSchema | undefined = TSchema | undefined> {
+  /** Default json. 'raw' reads any Content-Type into rawBody; 'stream' leaves the body unread in request.stream. */
+  type?: 'json' | 'text/csv' | 'raw' | 'stream';
+  /** Validates a JSON body. */
+  schema?: B;
+  /** An empty body is read as {}. */
+  optional?: boolean;
+  /** Default 1,000,000. */
+  maxBytes?: number;
+  /** Default PAYLOAD_TOO_LARGE. */
+  tooLarge?: FailureCode;
+  /** The most members and elements of a JSON body; 100,000 unless given. */
+  maxJsonValues?: number;
+  /** The handler runs before the body is parsed. Query issues are still found before it. */
+  rawFirst?: boolean;
+  /**
+   * Returns issues that a schema cannot express, for fields that match it. Called only if the request has other issues, so that all are
+   * reported in one response; the handler checks a valid body. In lists, elements that do not match are undefined.
+   */
+  furtherIssues?(fields: Partial<Typed<B>>, malformed: ReadonlySet<string>): readonly Issue[];
+}
+
+/** How a route behaves under load. */
+interface RouteLoad {
+  /** Maximum simultaneous calls of this route, counted separately, so that a flood of them does not affect other routes. */
+  atOnce?: number;
+  /** A long poll or an event stream: not counted as a request in progress, and ended when the service stops. */
+  waits?: boolean;
+  /** Accepts mail: refused after 401 and 403 while the service cannot accept any (disk, queue, storage); see backPressure. */
+  acceptsMail?: boolean;
+  /** Also responds under overload and while the service stops (/health, /ready, /metrics). */
+  always?: boolean;
+}
+
 export interface RouteDefinition<
   C = unknown,
   B extends TSchema | undefined = TSchema | undefined,
@@ -178,33 +232,12 @@ export interface RouteDefinition<
   summary: string;
   description?: string;
   tag: string;
-  /**
-   * 'key': an API key, or the session of a user with an account. 'user': a logged-in user without an account. 'operator': a user who runs
-   * the service, or an operator key.
-   */
-  auth: 'none' | 'key' | 'user' | 'operator';
-  /** Minimum role of a user in the account, unless it is the default: viewer for GET, otherwise member. Keys have no role. */
-  role?: MemberRole;
-  /** Sessions can name account and mode in the query, because the browser's EventSource cannot set headers. */
-  accountInQuery?: boolean;
+  access: RouteAccess;
   /** Accepts Idempotency-Key, for /openapi.json. */
   idempotencyKey?: boolean;
   /** Accepts X-Share-Token, for /openapi.json. */
   shareToken?: boolean;
-  /** Required scope of the key; default full. */
-  scope?: Scope;
-  /** Changes a resource that both modes share: refused to sandbox keys. */
-  changesShared?: boolean;
-  /** Requires a person: an API key or operator key is refused. */
-  peopleOnly?: boolean;
-  body?: B;
-  /** An empty body is read as {}. */
-  bodyOptional?: boolean;
-  /**
-   * Returns issues that a schema cannot express, for fields that match it. Called only if the request has other issues, so that all are
-   * reported in one response; the handler checks a valid body. In lists, elements that do not match are undefined.
-   */
-  furtherIssues?(fields: Partial<Typed<B>>, malformed: ReadonlySet<string>): readonly Issue[];
+  body?: RouteBody<B>;
   /** Object schema; properties of type integer, number, or boolean are converted from text. Unknown parameters are refused. */
   query?: Q;
   /**
@@ -220,24 +253,7 @@ export interface RouteDefinition<
   furtherResponses?: readonly RouteResponse[];
   /** Errors in addition to those that every route has, for /openapi.json. */
   refusals?: readonly FailureCode[];
-  /** Default 1,000,000. */
-  maxBodyBytes?: number;
-  /** The most members and elements of a JSON body; 100,000 unless given. */
-  maxJsonValues?: number;
-  /** Default PAYLOAD_TOO_LARGE. */
-  bodyTooLarge?: FailureCode;
-  /** Default json. 'raw' reads any Content-Type into rawBody; 'stream' leaves the body unread in request.stream. */
-  bodyType?: 'json' | 'text/csv' | 'raw' | 'stream';
-  /** The handler runs before the body is parsed. Query issues are still found before it. */
-  rawFirst?: boolean;
-  /** Maximum simultaneous calls of this route, counted separately, so that a flood of them does not affect other routes. */
-  atOnce?: number;
-  /** A long poll or an event stream: not counted as a request in progress, and ended when the service stops. */
-  waits?: boolean;
-  /** Accepts mail: refused after 401 and 403 while the service cannot accept any (disk, queue, storage); see backPressure. */
-  acceptsMail?: boolean;
-  /** Also responds under overload and while the service stops (/health, /ready, /metrics). */
-  always?: boolean;
+  load?: RouteLoad;
   /** Omitted from /openapi.json. */
   hidden?: boolean;
   handle(request: RouteRequest<C, Typed<B>, Typed<Q>>): Promise<RouteAnswer> | RouteAnswer;

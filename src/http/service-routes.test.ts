@@ -20,9 +20,9 @@ const noteRoute = defineRoute({
   path: '/notes/:id',
   summary: 'Replaces a note',
   tag: 'notes',
-  auth: 'key',
+  access: { auth: 'key' },
   operationId: 'replaceNote',
-  body: named('Note', { text: Type.String({ maxLength: 50 }) }),
+  body: { schema: named('Note', { text: Type.String({ maxLength: 50 }) }) },
   query: closed({ dryRun: Type.Optional(Type.Boolean()) }),
   response: { status: 200, schema: closed({ id: Type.String() }) },
   refusals: ['CONFLICT'],
@@ -184,13 +184,13 @@ test('the OpenAPI document is generated from the route definitions and their sch
     '503',
     'default',
   ]);
-  const { title, ...note } = JSON.parse(JSON.stringify(noteRoute.body)) as Record<string, unknown>;
+  const { title, ...note } = JSON.parse(JSON.stringify(noteRoute.body?.schema)) as Record<string, unknown>;
   assert.deepEqual(document.components.schemas.Note, { ...note, title, examples: [{ text: 'Buy bread' }] });
 });
 
 test('two different schemas with the same name are rejected', () => {
   const about = { title: 'Postrider', version: '1.0.0' };
-  const other = { ...noteRoute, path: '/other/:id', body: named('Note', { words: Type.String() }) };
+  const other = { ...noteRoute, path: '/other/:id', body: { schema: named('Note', { words: Type.String() }) } };
   assert.throws(() => createOpenapi([noteRoute, other], { about }), /two schemas are named Note/);
   assert.ok(createOpenapi([noteRoute, { ...noteRoute, path: '/other/:id' }], { about }));
 });

@@ -208,7 +208,7 @@ export function docsTextRoutes<C>(docs: () => Promise<DocsIndex>, { basePath = '
       method: 'GET',
       path: '/docs/:folder/:page',
       tag: 'service',
-      auth: 'none',
+      access: { auth: 'none' },
       hidden: true,
       ownQuery: true,
       summary: 'Download a page of the documentation as Markdown',

@@ -168,7 +168,7 @@ test('a key provisions an account without CSRF headers, and the audit log names 
 test('each scope opens its calls, and a rejection names the missing one', async () => {
   const reader = await newKey({ scopes: ['read'] });
   const writer = await newKey({ scopes: ['write'] });
-  const calls = rig.routes.filter(({ path, peopleOnly }) => path.startsWith('/operator/') && !peopleOnly);
+  const calls = rig.routes.filter(({ path, access }) => path.startsWith('/operator/') && !access.peopleOnly);
   assert.ok(calls.length >= 19, `${calls.length} routes`);
   for (const { method, path } of calls) {
     const line = `${method} ${path.replace(/:\w+/, 'none')}`;
@@ -184,7 +184,7 @@ test('each scope opens its calls, and a rejection names the missing one', async 
 test('a key cannot manage keys or take support access', async () => {
   const { id, key } = await newKey();
   const lines = rig.routes
-    .filter(({ path, peopleOnly }) => path.startsWith('/operator/') && peopleOnly)
+    .filter(({ path, access }) => path.startsWith('/operator/') && access.peopleOnly)
     .map(({ method, path }) => `${method} ${path.replace(/:\w+/, path.includes('keys') ? id : rig.accountId)}`);
   assert.equal(lines.length, 5);
   for (const line of lines) {
@@ -205,8 +205,8 @@ test('a key works only under /operator, and the error says so', async () => {
     { authorization: '', 'x-api-key': key, 'x-id': rig.accountId },
   ];
   let called = 0;
-  for (const { method, path, auth } of rig.routes) {
-    if (auth !== 'key' && auth !== 'user') continue;
+  for (const { method, path, access } of rig.routes) {
+    if (access.auth !== 'key' && access.auth !== 'user') continue;
     called += 1;
     const line = `${method} ${path.replace(/:\w+/g, 'none')}`;
     for (const headers of ownPlace) {

@@ -4,7 +4,13 @@ import type { Caller, CallerCache, LoginCache } from '../accounts/accounts.ts';
 import { changedBy } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import { type CallerKey, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import {
+  type CallerKey,
+  defineRoute,
+  type RouteAccess,
+  type RouteDefinition,
+  type RouteRequest,
+} from '../http/route.ts';
 import type { Nodes } from '../nodes/nodes.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
@@ -35,9 +41,10 @@ export interface OperatorRouteDeps {
  * routes have.
  */
 export function operatorRoute<B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
-  definition: Omit<RouteDefinition<CallerKey, B, Q>, 'auth' | 'tag'>,
+  definition: Omit<RouteDefinition<CallerKey, B, Q>, 'access' | 'tag'> & { access?: Omit<RouteAccess, 'auth'> },
 ): RouteDefinition<Caller> {
-  return defineRoute<CallerKey, B, Q>({ ...definition, auth: 'operator', tag: 'operator' }) as RouteDefinition<never>;
+  const access: RouteAccess = { ...definition.access, auth: 'operator' };
+  return defineRoute<CallerKey, B, Q>({ ...definition, access, tag: 'operator' }) as RouteDefinition<never>;
 }
 
 type OperatorRequester = Pick<RouteRequest<CallerKey>, 'caller' | 'remoteAddress' | 'requestId'>;

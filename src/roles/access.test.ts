@@ -58,8 +58,9 @@ for (const [who, list] of Object.entries(TABLE))
 const nameOf = ({ method, path }: Pick<RouteDefinition, 'method' | 'path'>): string => `${method} ${path}`;
 
 function whoMay(route: RouteDefinition<never>): Who {
-  if (route.auth === 'none') return 'anybody';
-  return route.auth === 'key' ? roleFor(route) : route.auth;
+  const { auth, role } = route.access;
+  if (auth === 'none') return 'anybody';
+  return auth === 'key' ? roleFor({ method: route.method, ...(role && { role }) }) : auth;
 }
 
 let app: InProcessApi;
@@ -92,7 +93,7 @@ test('the table lists exactly the existing routes', () => {
   assert.deepEqual(app.routes.map(nameOf).sort(), [...rows.keys()].sort());
   for (const route of app.routes) assert.equal(whoMay(route), rows.get(nameOf(route)), nameOf(route));
   assert.equal(
-    whoMay({ method: 'PUT', auth: 'key' } as RouteDefinition<never>),
+    whoMay({ method: 'PUT', access: { auth: 'key' } } as RouteDefinition<never>),
     'member',
     'control: without an explicit role',
   );

@@ -319,7 +319,7 @@ const log = async (query = ''): Promise<Entry[]> => (await live.get(`/audit?limi
 test('every state-changing route is in the table and writes its audit row', async (t) => {
   const changing = rig.routes
     // Session routes belong to users (src/users/audit.test.ts), and operator routes to operators (src/operator/routes.test.ts).
-    .filter(({ method, auth, tag }) => method !== 'GET' && tag !== 'session' && auth !== 'operator')
+    .filter(({ method, access, tag }) => method !== 'GET' && tag !== 'session' && access.auth !== 'operator')
     .map(({ method, path }) => `${method} ${path}`)
     .filter((name) => !OWN_RECORD.has(name) && !NO_CHANGE.has(name));
   // A retry requires an attempted delivery or message: covered by test/contract and test/flows.

@@ -155,13 +155,15 @@ async function callAs(api: Api, name: string, id = 'none'): Promise<Answer> {
 }
 
 test('the table lists exactly the state-changing routes', () => {
-  const withKey = routes.filter(({ auth, tag }) => auth === 'key' || (auth === 'none' && tag !== 'session'));
+  const withKey = routes.filter(
+    ({ access: { auth }, tag }) => auth === 'key' || (auth === 'none' && tag !== 'session'),
+  );
   const changing = withKey.filter(({ method }) => method !== 'GET').map(nameOf);
   assert.deepEqual([...changing].sort(), Object.keys(POWERS).sort());
   for (const route of withKey) {
     const power = POWERS[nameOf(route)];
-    assert.equal(route.changesShared === true, power === 'refused', nameOf(route));
-    if (power !== undefined) assert.equal(route.auth === 'none', power === 'no key', nameOf(route));
+    assert.equal(route.access.changesShared === true, power === 'refused', nameOf(route));
+    if (power !== undefined) assert.equal(route.access.auth === 'none', power === 'no key', nameOf(route));
   }
 });
 

@@ -26,7 +26,12 @@ export interface Held {
 
 function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey>[] {
   const respond = { status: 201 };
-  const base = { tag: 'notes', auth: 'key', body: noteSchema, maxBodyBytes: 2_000, response: respond } as const;
+  const base = {
+    tag: 'notes',
+    access: { auth: 'key' },
+    body: { schema: noteSchema, maxBytes: 2_000 },
+    response: respond,
+  } as const;
   return [
     defineRoute({
       ...base,
@@ -40,7 +45,7 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       method: 'POST',
       path: '/raw-first',
       summary: 'Validated by its handler',
-      rawFirst: true,
+      body: { ...base.body, rawFirst: true },
       handle(request) {
         const parsed = request.parse();
         return parsed.ok ? { ok: true, body: { name: parsed.value.name } } : parsed;
@@ -51,8 +56,7 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       path: '/notes/:id',
       summary: 'One note',
       tag: 'notes',
-      auth: 'key',
-      scope: 'send',
+      access: { auth: 'key', scope: 'send' },
       query: closed({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) }),
       response: { status: 200 },
       handle: (request) => ({ ok: true, body: { id: request.params.id, limit: request.query.limit ?? null } }),
@@ -62,7 +66,7 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       path: '/notes/:id/cancel',
       summary: 'Takes no body',
       tag: 'notes',
-      auth: 'key',
+      access: { auth: 'key' },
       response: { status: 200 },
       handle: () => ({ ok: true, body: { message: 'cancelled' } }),
     }),
@@ -71,8 +75,8 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       path: '/import',
       summary: 'CSV',
       tag: 'notes',
-      auth: 'key',
-      bodyType: 'text/csv',
+      access: { auth: 'key' },
+      body: { type: 'text/csv' },
       response: { status: 200 },
       handle: (request) => ({ ok: true, body: { text: request.body } }),
     }),
@@ -81,8 +85,8 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       path: '/uploads/:id',
       summary: 'Streamed',
       tag: 'notes',
-      auth: 'none',
-      bodyType: 'stream',
+      access: { auth: 'none' },
+      body: { type: 'stream' },
       response: { status: 200 },
       async handle(request) {
         let size = 0;
@@ -98,7 +102,7 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       path: '/stream',
       summary: 'A stream',
       tag: 'notes',
-      auth: 'none',
+      access: { auth: 'none' },
       response: { status: 200, contentType: 'message/rfc822' },
       handle: () => ({ ok: true, contentType: 'message/rfc822', content: Readable.from(['one ', 'two']) }),
     }),
@@ -107,7 +111,7 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       path: '/broken/:how',
       summary: 'Throws',
       tag: 'notes',
-      auth: 'none',
+      access: { auth: 'none' },
       response: { status: 200 },
       handle(request) {
         if (request.params.how === 'outage') throw new Unavailable('disk /secret/path is gone');
@@ -119,8 +123,8 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       path: '/intake',
       summary: 'Takes on mail',
       tag: 'notes',
-      auth: 'key',
-      acceptsMail: true,
+      access: { auth: 'key' },
+      load: { acceptsMail: true },
       response: { status: 202 },
       handle: () => ({ ok: true, body: { taken: true } }),
     }),
@@ -129,7 +133,7 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       path: '/held',
       summary: 'Waits for the test',
       tag: 'notes',
-      auth: 'none',
+      access: { auth: 'none' },
       response: { status: 200 },
       async handle() {
         held.started += 1;
@@ -142,8 +146,8 @@ function shellRoutes(held: Held, gate: Promise<void>): RouteDefinition<CallerKey
       path: '/follow',
       summary: 'Waits for ever',
       tag: 'notes',
-      auth: 'none',
-      waits: true,
+      access: { auth: 'none' },
+      load: { waits: true },
       response: { status: 200 },
       async handle(request) {
         held.started += 1;

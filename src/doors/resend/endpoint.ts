@@ -150,21 +150,34 @@ export function endpoint<B extends TSchema | undefined = undefined>(
   deps: ResendDoorDeps,
   definition: Endpoint<B>,
 ): RouteDefinition<Caller> {
-  const { method, path, summary, scope, status = 200, handle, ...rest } = definition;
+  const {
+    method,
+    path,
+    summary,
+    scope,
+    status = 200,
+    acceptsMail = false,
+    maxBodyBytes,
+    maxJsonValues,
+    handle,
+  } = definition;
   // Some clients send `{}` with every request, and their parameters as the body of a GET.
-  const body: TSchema = definition.body ?? open({});
+  const schema: TSchema = definition.body ?? open({});
   return defineRoute({
-    ...rest,
     method,
     path: `${PREFIX}${path}`,
     tag: 'resend',
-    auth: 'key',
+    access: { auth: 'key', ...(scope !== undefined && { scope }) },
     ownQuery: true,
     summary,
-    ...(scope !== undefined && { scope }),
-    body,
-    bodyOptional: hasOnlyOptionalFields(body),
-    ...(definition.acceptsMail && { idempotencyKey: true }),
+    idempotencyKey: acceptsMail,
+    body: {
+      schema,
+      optional: hasOnlyOptionalFields(schema),
+      ...(maxBodyBytes !== undefined && { maxBytes: maxBodyBytes }),
+      ...(maxJsonValues !== undefined && { maxJsonValues }),
+    },
+    load: { acceptsMail },
     response: { status },
     handle: async (request: Request): Promise<RouteAnswer> => {
       const answer = await handle(contextOf(deps, request) as Parameters<typeof handle>[0]);
@@ -173,7 +186,7 @@ export function endpoint<B extends TSchema | undefined = undefined>(
         ok: true,
         status,
         body: answer.body,
-        headers: definition.body === undefined ? {} : ignoredHeader(request.body, body),
+        headers: definition.body === undefined ? {} : ignoredHeader(request.body, schema),
       };
     },
   } as RouteDefinition<Caller>);

@@ -69,8 +69,8 @@ export function fileRoute({ database, blobs, clock, linkBase }: ResendDoorDeps):
     method: 'GET',
     path: `${FILES_PATH}:token`,
     tag: 'resend',
-    auth: 'none',
-    atOnce: READERS_AT_ONCE,
+    access: { auth: 'none' },
+    load: { atOnce: READERS_AT_ONCE },
     summary: 'Download an attachment of a sent email',
     response: { status: 200, contentType: '*/*' },
     async handle({ params }) {

@@ -91,33 +91,25 @@ interface Operation<B extends TSchema | undefined> {
   handle(context: SesContext, body: B extends TSchema ? Static<B> : undefined): Promise<Operated>;
 }
 
-const MAX_BODY_BYTES = 16_000_000;
-
-/** Options of the routes that accept mail. */
-export const ACCEPTS_MAIL = {
-  acceptsMail: true,
-  idempotencyKey: true,
-  maxBodyBytes: MAX_BODY_BYTES,
-  bodyTooLarge: 'EMAIL_SIZE_EXCEEDED',
-} as const;
+/** Limits of the bodies of routes that accept mail. */
+export const EMAIL_BODY = { maxBytes: 16_000_000, tooLarge: 'EMAIL_SIZE_EXCEEDED' } as const;
 
 /** Returns the route of an operation of version 2. */
 export function operation<B extends TSchema | undefined = undefined>(
   deps: SesDoorDeps,
   definition: Operation<B>,
 ): RouteDefinition<Caller> {
-  const { method, path, summary, scope, body, acceptsMail, handle } = definition;
+  const { method, path, summary, scope, body: schema, acceptsMail = false, handle } = definition;
   return defineRoute({
     method,
     path: `${PREFIX}/v2/email${path}`,
     tag: 'ses',
-    auth: 'key',
+    access: { auth: 'key', ...(scope !== undefined && { scope }) },
     ownQuery: true,
     summary,
-    ...(scope !== undefined && { scope }),
-    body: body ?? open({}),
-    bodyOptional: body === undefined,
-    ...(acceptsMail && ACCEPTS_MAIL),
+    idempotencyKey: acceptsMail,
+    body: { schema: schema ?? open({}), optional: schema === undefined, ...(acceptsMail && EMAIL_BODY) },
+    load: { acceptsMail },
     response: { status: 200 },
     handle: async (request: RouteRequest<Caller>): Promise<RouteAnswer> => {
       const result = await handle(contextOf(deps, request), request.body as Parameters<typeof handle>[1]);

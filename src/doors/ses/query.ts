@@ -7,7 +7,7 @@ import { ok, type Result, refuse } from '../../base/failure.ts';
 import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../../http/route.ts';
 import { sendQuota } from './account.ts';
 import { type Destination, metadataOf, recipientFields, templateFields, templateVariables } from './content.ts';
-import { ACCEPTS_MAIL, contextOf, defined, invalidField, type SesContext, type SesDoorDeps } from './endpoint.ts';
+import { contextOf, defined, EMAIL_BODY, invalidField, type SesContext, type SesDoorDeps } from './endpoint.ts';
 import { PREFIX, unknownAction } from './errors.ts';
 import { identityNames } from './identities.ts';
 import { sendRaw } from './raw.ts';
@@ -219,13 +219,13 @@ export function queryRoutes(deps: SesDoorDeps): RouteDefinition<Caller>[] {
       method: 'POST',
       path,
       tag: 'ses',
-      auth: 'key',
-      scope: 'send',
+      access: { auth: 'key', scope: 'send' },
       hidden: true,
       ownQuery: true,
-      bodyType: 'raw',
       summary: 'Call an action of version 1 (Query protocol)',
-      ...ACCEPTS_MAIL,
+      idempotencyKey: true,
+      body: { type: 'raw', ...EMAIL_BODY },
+      load: { acceptsMail: true },
       response: { status: 200, contentType: 'text/xml' },
       handle: (request) => handle(deps, request as RouteRequest<Caller>),
     }),
