@@ -141,8 +141,16 @@ await row('the world', options.minutes * 60 + DRAIN_MS / 1000 + 120, async () =>
   table(
     ['exchangers', '', 'mails', 'lost', 'twice', 'connections', 'refused', 'of offers', 'p50 ms', 'p99 ms'],
     rows.map((one) => [
-      ...[one.kind, one.exchangers, one.mails, one.lost, one.duplicates, one.connections, one.refused],
-      ...[`${((one.refused / (one.mails + one.refused)) * 100).toFixed(2)} %`, shown(one.p50), shown(one.p99)],
+      one.kind,
+      one.exchangers,
+      one.mails,
+      one.lost,
+      one.duplicates,
+      one.connections,
+      one.refused,
+      `${((one.refused / (one.mails + one.refused)) * 100).toFixed(2)} %`,
+      shown(one.p50),
+      shown(one.p99),
     ]),
   );
   console.log(

@@ -244,7 +244,12 @@ test('every form issue is listed', async () => {
     'INVALID_REQUEST',
   );
   assert.deepEqual(fields(error), [
-    ...['name', 'html', 'subject', 'variables[0].name', 'variables[1].default', 'variables[2].name'],
+    'name',
+    'html',
+    'subject',
+    'variables[0].name',
+    'variables[1].default',
+    'variables[2].name',
     'variables[3].default',
   ]);
   assert.deepEqual(fields(await refused(api.post('/templates', {}), 400, 'INVALID_REQUEST')), ['name', 'html']);

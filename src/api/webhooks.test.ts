@@ -254,8 +254,19 @@ test('deliveries are listed, retried and replayed', async () => {
     return list.length === 5 ? list : undefined;
   });
   assert.deepEqual(Object.keys(all[0]), [
-    ...['deliveryId', 'eventId', 'eventType', 'status', 'attempts', 'request', 'responseStatus', 'responseStart'],
-    ...['error', 'latencyMs', 'nextAttemptAt', 'attemptLog', 'createdAt'],
+    'deliveryId',
+    'eventId',
+    'eventType',
+    'status',
+    'attempts',
+    'request',
+    'responseStatus',
+    'responseStart',
+    'error',
+    'latencyMs',
+    'nextAttemptAt',
+    'attemptLog',
+    'createdAt',
   ]);
   const { request } = all[0];
   const sent = hook.requests.find((one) => one.headers['webhook-id'] === all[0].eventId)!;
@@ -348,9 +359,28 @@ test('headers set by HTTP or Postrider, and injection attempts, are rejected by 
     return answer.body.error.details.map(({ field }: { field: string }) => field);
   };
   for (const name of [
-    ...['Host', 'content-type', 'Content-Length', 'Content-Encoding', 'Transfer-Encoding', 'Connection', 'Upgrade'],
-    ...['TE', 'Trailer', 'Expect', 'Keep-Alive', 'Proxy-Authorization', 'User-Agent', 'Webhook-Signature'],
-    ...['webhook-id', 'SVIX-Signature', 'svix-timestamp', 'X Tenant', 'X:Tenant', 'Größe', 'a\r\nb', ''],
+    'Host',
+    'content-type',
+    'Content-Length',
+    'Content-Encoding',
+    'Transfer-Encoding',
+    'Connection',
+    'Upgrade',
+    'TE',
+    'Trailer',
+    'Expect',
+    'Keep-Alive',
+    'Proxy-Authorization',
+    'User-Agent',
+    'Webhook-Signature',
+    'webhook-id',
+    'SVIX-Signature',
+    'svix-timestamp',
+    'X Tenant',
+    'X:Tenant',
+    'Größe',
+    'a\r\nb',
+    '',
   ]) {
     assert.deepEqual(await refusedFields({ [name]: 'x' }), [`headers.${name}`], name);
   }

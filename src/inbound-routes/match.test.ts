@@ -20,31 +20,25 @@ test('an address, a prefix, and a domain match in any spelling', () => {
 
 test('other patterns are rejected', () => {
   for (const text of [
-    ...[
-      '',
-      '@',
-      '*',
-      '*@',
-      '@in.shop.example',
-      'a@localhost',
-      'a@[127.0.0.1]',
-      'a*@in.shop.example',
-      '**@in.shop.example',
-    ],
-    ...[
-      '+*@in.shop.example',
-      'a+b+*@in.shop.example',
-      '"a b"@in.shop.example',
-      'Ann <a@in.shop.example>',
-      'a@in.shop.example\r\n',
-    ],
-    ...[
-      '*a@in.shop.example',
-      'a@*.shop.example',
-      'a+*b@in.shop.example',
-      'reply+**@in.shop.example',
-      '*+*@in.shop.example',
-    ],
+    '',
+    '@',
+    '*',
+    '*@',
+    '@in.shop.example',
+    'a@localhost',
+    'a@[127.0.0.1]',
+    'a*@in.shop.example',
+    '**@in.shop.example',
+    '+*@in.shop.example',
+    'a+b+*@in.shop.example',
+    '"a b"@in.shop.example',
+    'Ann <a@in.shop.example>',
+    'a@in.shop.example\r\n',
+    '*a@in.shop.example',
+    'a@*.shop.example',
+    'a+*b@in.shop.example',
+    'reply+**@in.shop.example',
+    '*+*@in.shop.example',
   ])
     assert.ok(!parseMatch(text).ok, text);
 });

@@ -7,9 +7,22 @@ import { CURRENT, mcpClient } from '../../test/kit/mcp.ts';
 import { createKey } from '../accounts/accounts.ts';
 
 const TOOLS = [
-  ...['send_email', 'preview_email', 'find_messages', 'get_message', 'list_events', 'check_domain'],
-  ...['explain_destination', 'run_doctor', 'list_suppressions', 'change_suppression', 'list_templates'],
-  ...['render_template', 'wait_for_sandbox_mail', 'sandbox_control', 'webhook_deliveries', 'get_statistics'],
+  'send_email',
+  'preview_email',
+  'find_messages',
+  'get_message',
+  'list_events',
+  'check_domain',
+  'explain_destination',
+  'run_doctor',
+  'list_suppressions',
+  'change_suppression',
+  'list_templates',
+  'render_template',
+  'wait_for_sandbox_mail',
+  'sandbox_control',
+  'webhook_deliveries',
+  'get_statistics',
   'search_docs',
 ];
 const CHANGES = ['send_email', 'change_suppression', 'sandbox_control'];

@@ -25,8 +25,17 @@ const ADA = 'ada@example.com';
 const BOB = 'bob@example.com';
 
 const SESSION = [
-  ...['S 220 mx.example.com', `C MAIL FROM:<shop@example.org>`, `C RCPT TO:<${ADA}>`, `C RCPT TO:<${BOB}>`, 'C DATA'],
-  ...['S 250 ok', 'S 250 ada', 'S 550 5.1.1 bob is unknown', 'S 354 go on', 'C <120 bytes>', 'S 250 2.0.0 taken'],
+  'S 220 mx.example.com',
+  `C MAIL FROM:<shop@example.org>`,
+  `C RCPT TO:<${ADA}>`,
+  `C RCPT TO:<${BOB}>`,
+  'C DATA',
+  'S 250 ok',
+  'S 250 ada',
+  'S 550 5.1.1 bob is unknown',
+  'S 354 go on',
+  'C <120 bytes>',
+  'S 250 2.0.0 taken',
 ];
 const lines = (entries: readonly string[]) =>
   entries.map((line, atMs) => ({ atMs, direction: line[0] as 'C' | 'S', text: line.slice(2) }));
@@ -309,8 +318,12 @@ test('a token returns the sealed value, only with the key that sealed it', () =>
 
 test("other recipients' lines are omitted from a shared session", () => {
   assert.deepEqual(formatted(ownLines(lines(SESSION), ADA)), [
-    ...['S 220 mx.example.com', 'C MAIL FROM:<shop@example.org>', `C RCPT TO:<${ADA}>`, 'C DATA'],
-    ...['C <120 bytes>', 'S 250 2.0.0 taken'],
+    'S 220 mx.example.com',
+    'C MAIL FROM:<shop@example.org>',
+    `C RCPT TO:<${ADA}>`,
+    'C DATA',
+    'C <120 bytes>',
+    'S 250 2.0.0 taken',
   ]);
   const alone = ['S 220 x', `C RCPT TO:<${ADA}>`, 'S 250 ok', 'C DATA', 'S 354 go on'];
   assert.deepEqual(

@@ -56,7 +56,11 @@ function stood(result: ConnectResult): string {
 
 test('address families alternate, IPv6 first, each in its own order', () => {
   assert.deepEqual(interleaveFamilies(['192.0.2.1', '192.0.2.2', '192.0.2.3', '2001:db8::1', '2001:db8::2']), [
-    ...['2001:db8::1', '192.0.2.1', '2001:db8::2', '192.0.2.2', '192.0.2.3'],
+    '2001:db8::1',
+    '192.0.2.1',
+    '2001:db8::2',
+    '192.0.2.2',
+    '192.0.2.3',
   ]);
   assert.deepEqual(interleaveFamilies(['2001:db8::1']), ['2001:db8::1']);
   assert.deepEqual(interleaveFamilies([]), []);

@@ -23,7 +23,11 @@ after(() => rig.close());
 
 /** Accepted messages are recorded with their own events. Uploads, reports, and tracking also belong to a message. */
 const OWN_RECORD = new Set([
-  ...['POST /send', 'POST /send/batch', 'POST /attachments', 'PUT /uploads/:token', 'POST /unsubscribe/:token'],
+  'POST /send',
+  'POST /send/batch',
+  'POST /attachments',
+  'PUT /uploads/:token',
+  'POST /unsubscribe/:token',
 ]);
 const NO_CHANGE = new Set(['POST /webhooks/:id/test', 'POST /templates/:id/render', 'POST /templates/render']);
 

@@ -140,8 +140,13 @@ test("every rejection takes the same work and text, except for Postrider's own t
   const refusals = new Set<string>();
   const somebody = [bounce, 'abuse@bounces.example', 'postmaster@bounces.example', 'postmaster@postrider.test'];
   const unknown = [
-    ...[`${rig.words.old}@bounces.example`, `${rig.words.bounce}a@bounces.example`, 'b+@bounces.example'],
-    ...[`${bounce.slice(0, 20)}z${bounce.slice(21)}`, 'ann@bounces.example', 'ann@in.example', 'abuse@other.example'],
+    `${rig.words.old}@bounces.example`,
+    `${rig.words.bounce}a@bounces.example`,
+    'b+@bounces.example',
+    `${bounce.slice(0, 20)}z${bounce.slice(21)}`,
+    'ann@bounces.example',
+    'ann@in.example',
+    'abuse@other.example',
   ];
   let asked = 0;
   let opened = 0;

@@ -160,7 +160,8 @@ test('groups over the limit are merged, and a log far ahead is rejected until co
       `INSERT INTO event (account_id, mode, id, type, message_id, at, detail)
        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5001)
        SELECT 'acc_c', 'live', 'evt_' || i, 'Open', ?, ?, '{}' FROM n`,
-      ...[id, rig.clock.now()],
+      id,
+      rig.clock.now(),
     ),
   );
   const hurried = statisticsRoutes({ database: app.temp.database, clock: rig.clock, catchUpMs: 0 })[0]!;

@@ -60,7 +60,7 @@ test('a rotation replaces the key in the data directory, and stored secrets stay
     readdirSync(temp.folder)
       .filter((name) => name.startsWith('secret.key'))
       .sort(),
-    [...['secret.key', 'secret.key.until-20261128T200000Z', 'secret.key.until-20261129T200000Z']],
+    ['secret.key', 'secret.key.until-20261128T200000Z', 'secret.key.until-20261129T200000Z'],
   );
 });
 

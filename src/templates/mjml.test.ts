@@ -84,10 +84,14 @@ test('errors name the line and column in the MJML', async () => {
     return [line, column, message] as const;
   };
   assert.deepEqual(await issueOf('<mjml>\n<mj-body>\n  <mj-txt>x</mj-txt></mj-body></mjml>'), [
-    ...[3, 3, '<mj-txt> is not an MJML element'],
+    3,
+    3,
+    '<mj-txt> is not an MJML element',
   ]);
   assert.deepEqual(await issueOf('<mjml><mj-body>\n<mj-include path="/etc/passwd" /></mj-body></mjml>'), [
-    ...[2, 2, 'must not use <mj-include>: insert the content instead'],
+    2,
+    2,
+    'must not use <mj-include>: insert the content instead',
   ]);
   const [line, , message] = await issueOf('<mjml><mj-head>\nstray</mj-head><mj-body></mj-body></mjml>');
   assert.deepEqual([line, message], [2, 'has text or markup that is not allowed here']);

@@ -78,8 +78,13 @@ test('a private filter belongs to one user, a shared one to the account, each in
   assert.deepEqual(
     entries.map(({ action }) => action),
     [
-      ...['saved-filter.delete', 'saved-filter.delete', 'saved-filter.update', 'saved-filter.update'],
-      ...['saved-filter.create', 'saved-filter.create', 'saved-filter.create'],
+      'saved-filter.delete',
+      'saved-filter.delete',
+      'saved-filter.update',
+      'saved-filter.update',
+      'saved-filter.create',
+      'saved-filter.create',
+      'saved-filter.create',
     ],
   );
   assert.deepEqual(entries.at(-1)?.after, { list: 'messages', shared: false });

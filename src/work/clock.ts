@@ -94,7 +94,10 @@ export function freeSandboxRows(tx: Transaction, rows: SandboxRows): Promise<San
     `SELECT seq, fence, kind, subject, attempts, due FROM work
      WHERE account_id = ? AND mode = 'sandbox' AND leased = 0 AND held < ${HELD_BACK} AND due <= ? AND kind IN (?, ?)
        AND crashes < 2 ORDER BY due, seq LIMIT ?`,
-    ...[rows.accountId, rows.untilMs, ...rows.kinds, rows.limit],
+    rows.accountId,
+    rows.untilMs,
+    ...rows.kinds,
+    rows.limit,
   );
 }
 
@@ -107,7 +110,9 @@ export async function outstandingWorkOf(
     `SELECT coalesce(sum(CASE WHEN leased > 0 THEN 1 ELSE 0 END), 0) AS held,
        coalesce(sum(CASE WHEN leased = 0 AND held < ${HELD_BACK} AND due <= ? THEN 1 ELSE 0 END), 0) AS due
      FROM work WHERE account_id = ? AND mode = 'sandbox' AND kind IN (?, ?) AND crashes < 2`,
-    ...[untilMs, accountId, ...kinds],
+    untilMs,
+    accountId,
+    ...kinds,
   );
   return row!;
 }

@@ -112,7 +112,9 @@ export async function claim(tx: Transaction, options: Claim): Promise<ClaimedWor
       `UPDATE work SET leased = ${HELD}, held = 0, fence = fence + 1, due = ${now.sql} + CAST(? AS BIGINT)
        WHERE leased = ${FREE} AND (seq, fence) IN (SELECT lease.seq, lease.fence FROM ${lease.sql})
        RETURNING ${CLAIMED_COLUMNS}, 0 AS overdue_ms`,
-      ...[...now.params, options.leaseMs, ...lease.params],
+      ...now.params,
+      options.leaseMs,
+      ...lease.params,
     );
   }
   // The embedded database cannot return it, and needs no search window.
@@ -130,7 +132,9 @@ export async function claim(tx: Transaction, options: Claim): Promise<ClaimedWor
          due = ${now.sql} + CAST(? AS BIGINT)
        FROM chosen WHERE work.seq = chosen.seq
        RETURNING ${CLAIMED_COLUMNS}, ${overdueMs} AS overdue_ms`,
-      ...[...chosen.params, ...now.params, options.leaseMs],
+      ...chosen.params,
+      ...now.params,
+      options.leaseMs,
     );
   };
   const rows = await Promise.all([
@@ -189,7 +193,8 @@ async function update(
   const rows = await tx.all<{ seq: number }>(
     `UPDATE work SET ${set} FROM ${lease.sql}
      WHERE work.seq = lease.seq AND work.fence = lease.fence AND work.leased > 0 RETURNING work.seq`,
-    ...[...params, ...lease.params],
+    ...params,
+    ...lease.params,
   );
   return new Set(rows.map((row) => row.seq));
 }
@@ -353,7 +358,13 @@ export async function resume(
        first AS MATERIALIZED (SELECT min(due) AS due FROM work WHERE kind = ? AND held = 0 AND due >= ?)
      UPDATE work SET held = 0, due = (SELECT CASE WHEN first.due <= ? THEN first.due - 1 ELSE ? END FROM first)
      WHERE seq IN (SELECT seq FROM chosen)`,
-    ...[kind, lane, limit, kind, nowMs - lookBackMs, nowMs, nowMs],
+    kind,
+    lane,
+    limit,
+    kind,
+    nowMs - lookBackMs,
+    nowMs,
+    nowMs,
   );
 }
 

@@ -360,16 +360,18 @@ test('a sending key can call nothing else', async () => {
   assert.equal((await call('POST', '/emails/batch', { key: token, body: [mail()] })).status, 200);
   const id = '3fa85f64-5717-8562-b3fc-2c963f66afa6';
   const calls = [
-    ...[
-      '/emails',
-      `/emails/${id}`,
-      `/emails/${id}/attachments`,
-      '/emails/metrics',
-      '/emails/receiving',
-      '/domains',
-      '/api-keys',
-    ],
-    ...['/webhooks', `/webhooks/${id}/events`, '/suppressions', '/templates', `/templates/${id}`],
+    '/emails',
+    `/emails/${id}`,
+    `/emails/${id}/attachments`,
+    '/emails/metrics',
+    '/emails/receiving',
+    '/domains',
+    '/api-keys',
+    '/webhooks',
+    `/webhooks/${id}/events`,
+    '/suppressions',
+    '/templates',
+    `/templates/${id}`,
   ].map((path) => ['GET', path] as const);
   const changes = ['/domains', '/api-keys', '/webhooks', '/suppressions', '/templates', `/emails/${id}/cancel`].map(
     (path) => ['POST', path] as const,
@@ -417,15 +419,18 @@ function exchange(head: readonly string[], body: string): Promise<{ status: numb
 }
 
 test('accepts requests as SDKs of other languages write them', async () => {
+  const everySdk = [
+    'Host: localhost',
+    'Authorization: Bearer KEY',
+    'Accept: application/json',
+    'Content-Type: application/json',
+  ];
   const python = (line: string) => [
-    ...[
-      line,
-      'Host: localhost',
-      'User-Agent: resend-python:2.19.0',
-      'Accept-Encoding: gzip, deflate',
-      'Accept: application/json',
-    ],
-    ...['Connection: keep-alive', 'Authorization: Bearer KEY', 'Content-Type: application/json'],
+    line,
+    ...everySdk,
+    'User-Agent: resend-python:2.19.0',
+    'Accept-Encoding: gzip, deflate',
+    'Connection: keep-alive',
   ];
   const sent = await exchange(
     [...python('POST /emails HTTP/1.1'), 'Idempotency-Key: python-1'],
@@ -439,27 +444,14 @@ test('accepts requests as SDKs of other languages write them', async () => {
   const gone = await exchange(python(`DELETE /domains/${domain.body.id} HTTP/1.1`), '{}');
   assert.deepEqual([gone.status, gone.body.deleted], [200, true]);
 
-  const go = [
-    'Host: localhost',
-    'User-Agent: resend-go/3.0.0',
-    'Authorization: Bearer KEY',
-    'Accept: application/json',
-    'Content-Type: application/json',
-    'Accept-Encoding: gzip',
-  ];
+  const go = [...everySdk, 'User-Agent: resend-go/3.0.0', 'Accept-Encoding: gzip'];
   const goSent = await exchange(
     ['POST /resend/emails HTTP/1.1', ...go],
     '{"from":"hello@shop.example","to":["go@example.com"],"subject":"x","bcc":null,"cc":null,"reply_to":"","html":"<p>x</p>","text":"","tags":null,"attachments":null,"headers":null,"scheduled_at":""}\n',
   );
   assert.equal(goSent.status, 200, JSON.stringify(goSent.body));
 
-  const php = [
-    'Host: localhost',
-    'User-Agent: resend-php/1.0.0',
-    'Authorization: Bearer KEY',
-    'Accept: application/json',
-    'Content-Type: application/json',
-  ];
+  const php = [...everySdk, 'User-Agent: resend-php/1.0.0'];
   const phpSent = await exchange(
     ['POST /emails HTTP/1.1', ...php],
     '{"from":"hello@shop.example","to":"php@example.com","subject":"x","text":"x","headers":[],"tags":[],"attachments":[],"bcc":[],"cc":[],"reply_to":[]}',
@@ -576,8 +568,14 @@ test('inbound messages are listed with their attachments', async () => {
   assert.deepEqual(
     [mail.object, mail.from, mail.to, mail.cc, mail.reply_to, mail.received_for, mail.subject, mail.message_id],
     [
-      ...['email', 'Ann <ann@example.com>', ['Support <support@in.shop.example>', 'x@example.com']],
-      ...[['c@example.com'], ['replies@example.com'], ['support@in.shop.example'], 'A question', '<1@example.com>'],
+      'email',
+      'Ann <ann@example.com>',
+      ['Support <support@in.shop.example>', 'x@example.com'],
+      ['c@example.com'],
+      ['replies@example.com'],
+      ['support@in.shop.example'],
+      'A question',
+      '<1@example.com>',
     ],
   );
   assert.match(mail.text, /Why\?/);

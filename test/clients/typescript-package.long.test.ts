@@ -121,8 +121,21 @@ export async function main(): Promise<string[]> {
 
 /** Tags whose operations are for applications that send; operations for logged-in users are called by operationId. */
 const WITH_METHODS = new Set([
-  ...['send', 'attachments', 'messages', 'events', 'webhooks', 'templates', 'domains', 'suppressions', 'sandbox'],
-  ...['inbound', 'account', 'statistics', 'requests', 'incidents', 'audit'],
+  'send',
+  'attachments',
+  'messages',
+  'events',
+  'webhooks',
+  'templates',
+  'domains',
+  'suppressions',
+  'sandbox',
+  'inbound',
+  'account',
+  'statistics',
+  'requests',
+  'incidents',
+  'audit',
 ]);
 /** Part of another method, or of public pages that require only a link. */
 const WITHOUT_METHOD = [

@@ -112,8 +112,19 @@ export const templates: Scenario = async (stage) => {
   });
   await replace({ ...first, name: 'renamed', nowMs: stage.nowMs - SECOND });
   assert.deepEqual(outcomes, [
-    ...['written', 'name-taken', 'written', 'written', 'written', 'layout-has-layout', 'layout-without-slot'],
-    ...['layout-unknown', 'slot-needed', 'name-taken', 'not-found', 'written', 'written'],
+    'written',
+    'name-taken',
+    'written',
+    'written',
+    'written',
+    'layout-has-layout',
+    'layout-without-slot',
+    'layout-unknown',
+    'slot-needed',
+    'name-taken',
+    'not-found',
+    'written',
+    'written',
   ]);
   const draft = writing(stage, accountId, 'draft');
   const made = await stage.act(createTemplateOperation, { ...draft, isDraft: true });
@@ -206,8 +217,14 @@ export const templatesOfModes: Scenario = async (stage) => {
   await write(replaceTemplateOperation, { ...own, mode: 'live' });
   await write(replaceTemplateOperation, own);
   assert.deepEqual(outcomes, [
-    ...['written', 'written', 'name-taken', 'written', 'layout-unknown'],
-    ...['is-live', 'not-found', 'written'],
+    'written',
+    'written',
+    'name-taken',
+    'written',
+    'layout-unknown',
+    'is-live',
+    'not-found',
+    'written',
   ]);
   const restored = { accountId, version: 1, nowMs: stage.nowMs };
   for (const [mode, templateId] of [

@@ -96,8 +96,21 @@ test('TLS modes and channel binding on a real server', { skip: !serverIsOurs }, 
     await assert.rejects(usesTls(`sslmode=${mode}`), /does not support SSL/, mode);
   const file = (end: string): string => path.join(server.folder!, `server.${end}`);
   execFileSync('openssl', [
-    ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost'],
-    ...['-addext', 'subjectAltName=DNS:localhost', '-keyout', file('key'), '-out', file('crt')],
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-days',
+    '2',
+    '-subj',
+    '/CN=localhost',
+    '-addext',
+    'subjectAltName=DNS:localhost',
+    '-keyout',
+    file('key'),
+    '-out',
+    file('crt'),
   ]);
   execFileSync('chown', ['--reference', server.folder!, file('key'), file('crt')]);
   execFileSync('chmod', ['600', file('key')]);

@@ -51,7 +51,11 @@ export async function smtpKillTrial(t: TestContext, { kills }: { kills: number }
   const service = await startService();
   t.after(() => service.close());
   const credential = (await service.cli(
-    ...['smtp-credential', 'create', service.live.accountId, '--mode', 'sandbox'],
+    'smtp-credential',
+    'create',
+    service.live.accountId,
+    '--mode',
+    'sandbox',
   )) as unknown as Credential;
   const answered = new Map<number, string>();
   const unanswered = new Set<number>();

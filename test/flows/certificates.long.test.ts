@@ -37,8 +37,19 @@ const run = promisify(execFile);
 /** The serial number that a verifying client sees over STARTTLS; undefined if it rejects the certificate. */
 async function serialOverSmtp(port: number, rootFile: string): Promise<string | undefined> {
   const client = run('openssl', [
-    ...['s_client', '-starttls', 'smtp', '-connect', `127.0.0.1:${port}`, '-servername', MAIL],
-    ...['-CAfile', rootFile, '-no-CApath', '-verify_return_error', '-verify_hostname', MAIL],
+    's_client',
+    '-starttls',
+    'smtp',
+    '-connect',
+    `127.0.0.1:${port}`,
+    '-servername',
+    MAIL,
+    '-CAfile',
+    rootFile,
+    '-no-CApath',
+    '-verify_return_error',
+    '-verify_hostname',
+    MAIL,
   ]);
   // A client that rejects the certificate reads no more.
   client.child.stdin!.on('error', () => undefined).end('QUIT\r\n');

@@ -66,17 +66,19 @@ test('a route URL cannot reach internal servers directly, by name, by redirect, 
   dns.zone['inside.example'] = { A: ['127.0.0.2'] };
   dns.zone['mixed.example'] = { A: ['127.0.0.1', '127.0.0.2'] };
   for (const host of [
-    ...[
-      '127.0.0.2',
-      '2130706434',
-      '0x7f.0.0.2',
-      '0177.0.0.2',
-      '[::1]',
-      '[::ffff:127.0.0.2]',
-      '169.254.169.254',
-      '10.0.0.1',
-    ],
-    ...['0.0.0.0', '[fe80::1]', '[fd00::1]', 'inside.example', 'mixed.example'],
+    '127.0.0.2',
+    '2130706434',
+    '0x7f.0.0.2',
+    '0177.0.0.2',
+    '[::1]',
+    '[::ffff:127.0.0.2]',
+    '169.254.169.254',
+    '10.0.0.1',
+    '0.0.0.0',
+    '[fe80::1]',
+    '[fd00::1]',
+    'inside.example',
+    'mixed.example',
   ]) {
     const asked = { match: 'a@in.shop.example', url: `http://${host}:${port}/` };
     const { status, body } = await service.api.post('/inbound-routes', asked);

@@ -119,7 +119,14 @@ async function upgrade(t: TestContext, dialect: Dialect): Promise<void> {
   const toNew = (): boolean => sink.messages.some(({ to }) => to.includes('new@example.com'));
   await waitUntil('the delivery of a new message', toNew);
   const expected = [
-    ...['deferred-1', 'deferred-2', 'queued-1', 'queued-large', 'queued-template', 'scheduled-1', 'scheduled-2', 'new'],
+    'deferred-1',
+    'deferred-2',
+    'queued-1',
+    'queued-large',
+    'queued-template',
+    'scheduled-1',
+    'scheduled-2',
+    'new',
   ].map((name) => `${name}@example.com`);
   const recipients = (): string[] => sink.messages.flatMap(({ to }) => to).sort();
   assert.deepEqual(recipients(), expected.sort());

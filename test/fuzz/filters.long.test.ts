@@ -35,8 +35,20 @@ const values: Record<string, unknown> = {
 };
 
 const INPUTS = [
-  ...['few', 'many', 'rows', 'many_rows', 'nested', 'members', 'big_texts', 'a', 'long', 'markup'],
-  ...['(1..9999)', '(1..4900000)', '(-4900000..1)', '(1..nested)'],
+  'few',
+  'many',
+  'rows',
+  'many_rows',
+  'nested',
+  'members',
+  'big_texts',
+  'a',
+  'long',
+  'markup',
+  '(1..9999)',
+  '(1..4900000)',
+  '(-4900000..1)',
+  '(1..nested)',
 ];
 
 /** Declarations before a filter under test. */
@@ -143,15 +155,23 @@ test('parsing is bounded', () => {
     `${open}${unit.repeat((7_900 - open.length) / unit.length)}${close}`;
   const most = (tag: string) => tag.repeat(Math.floor(49_900 / tag.length));
   for (const source of [
-    ...[most('{{a}}'), most(filled('|abs')), most(filled('|map:a')), most(filled('.a')), most(filled('[a]'))],
-    ...[
-      most(filled(' or a', '{% if a', '%}{% endif %}')),
-      most(filled('0,', '{% case 1 %}{% when ', '0 %}{% endcase %}')),
-    ],
-    ...[most(filled('\necho a', '{% liquid ', '%}')), most(filled('a,', '{% cycle ', 'a %}'))],
-    ...['{% raw %}x{% endraw %}'.repeat(4_900), `{% raw %}${'{%'.repeat(9_000)}${'x'.repeat(1_900_000)}`],
-    ...[`{% comment %}${'{{'.repeat(9_000)}`, `${'\n'.repeat(1_990_000)}{{ a | nope }}`, '{{ '.repeat(9_999)],
-    ...['{'.repeat(2_000_000), `${'x'.repeat(1_900_000)}{{`, '{% if a %}'.repeat(4_900)],
+    most('{{a}}'),
+    most(filled('|abs')),
+    most(filled('|map:a')),
+    most(filled('.a')),
+    most(filled('[a]')),
+    most(filled(' or a', '{% if a', '%}{% endif %}')),
+    most(filled('0,', '{% case 1 %}{% when ', '0 %}{% endcase %}')),
+    most(filled('\necho a', '{% liquid ', '%}')),
+    most(filled('a,', '{% cycle ', 'a %}')),
+    '{% raw %}x{% endraw %}'.repeat(4_900),
+    `{% raw %}${'{%'.repeat(9_000)}${'x'.repeat(1_900_000)}`,
+    `{% comment %}${'{{'.repeat(9_000)}`,
+    `${'\n'.repeat(1_990_000)}{{ a | nope }}`,
+    '{{ '.repeat(9_999),
+    '{'.repeat(2_000_000),
+    `${'x'.repeat(1_900_000)}{{`,
+    '{% if a %}'.repeat(4_900),
   ]) {
     assertBounded(source);
   }

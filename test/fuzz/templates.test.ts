@@ -34,29 +34,25 @@ const path = fc
   })
   .map((parts) => parts.map((part, index) => (index > 0 && /^\w/.test(part) ? `.${part}` : part)).join(''));
 const filter = fc.constantFrom(
-  ...[
-    'upcase',
-    'raw',
-    'json',
-    'escape',
-    'default: "d"',
-    'append: b',
-    'split: ","',
-    'join: a',
-    'sort',
-    'map: "x"',
-    'size',
-  ],
-  ...[
-    'slice: 0, 2',
-    'truncate: 3',
-    'where: "x", a',
-    'date: "%Y"',
-    'times: 9',
-    'replace: a, b',
-    'newline_to_br',
-    'nope',
-  ],
+  'upcase',
+  'raw',
+  'json',
+  'escape',
+  'default: "d"',
+  'append: b',
+  'split: ","',
+  'join: a',
+  'sort',
+  'map: "x"',
+  'size',
+  'slice: 0, 2',
+  'truncate: 3',
+  'where: "x", a',
+  'date: "%Y"',
+  'times: 9',
+  'replace: a, b',
+  'newline_to_br',
+  'nope',
 );
 const output = fc.tuple(path, fc.array(filter, { maxLength: 4 })).map(([of, by]) => `{{ ${[of, ...by].join(' | ')} }}`);
 const broken = fc.constantFrom('{', '}', '{{', '}}', '{%', '%}', '{{{{a}}}}', '{% endif %}', '{%- -%}', '{{ a b }}');
@@ -76,17 +72,18 @@ const { source } = fc.letrec<{ source: string; block: string }>((tie) => ({
   block: fc
     .tuple(
       fc.constantFrom(
-        ...[
-          'if a',
-          'unless b',
-          'for i in list',
-          'for i in (1..3)',
-          'for i in (1..999999999)',
-          'capture c',
-          'case a',
-          'comment',
-        ],
-        ...['raw', 'tablerow i in list', 'for i in o reversed', 'if a contains b'],
+        'if a',
+        'unless b',
+        'for i in list',
+        'for i in (1..3)',
+        'for i in (1..999999999)',
+        'capture c',
+        'case a',
+        'comment',
+        'raw',
+        'tablerow i in list',
+        'for i in o reversed',
+        'if a contains b',
       ),
       tie('source'),
     )

@@ -16,7 +16,12 @@ import {
 import { productFiles, projectPaths, readFiles, root, type SourceFile } from './source-tree.ts';
 
 const code = readFiles([
-  ...['src/**/*.ts', 'scripts/**/*.ts', 'bench/**/*.ts', 'test/**/*.ts', 'bin/*.js', 'clients/*/src/*.ts'],
+  'src/**/*.ts',
+  'scripts/**/*.ts',
+  'bench/**/*.ts',
+  'test/**/*.ts',
+  'bin/*.js',
+  'clients/*/src/*.ts',
 ]).filter((file) => file.path !== 'clients/typescript/src/schema.ts');
 /** These files contain the forbidden patterns as patterns and as examples. */
 const RULES = /^test\/house\/(file-rules|files\.test)\.ts$/;

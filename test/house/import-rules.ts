@@ -41,21 +41,19 @@ const LEVELS: string[][] = [
 
 /** Folders whose files are imported individually. All others have an interface: `<folder>/<folder>.ts`. */
 const WITHOUT_DOOR = new Set([
-  ...[
-    'base',
-    'mail',
-    'mail-authentication',
-    'storage',
-    'net',
-    'http',
-    'config-values',
-    'config-together',
-    'config',
-    'roles',
-    'cli',
-    'main',
-    'api',
-  ],
+  'base',
+  'mail',
+  'mail-authentication',
+  'storage',
+  'net',
+  'http',
+  'config-values',
+  'config-together',
+  'config',
+  'roles',
+  'cli',
+  'main',
+  'api',
 ]);
 
 /** Configuration is passed as values: only these folders read the table, others may use its types. */

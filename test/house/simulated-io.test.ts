@@ -10,32 +10,49 @@ import { importsOf, productFiles, type SourceFile } from './source-tree.ts';
 
 /** Deterministic modules. */
 const PURE = new Set([
-  ...['node:buffer', 'node:events', 'node:path', 'node:stream', 'node:stream/promises', 'node:url', 'node:util'],
+  'node:buffer',
+  'node:events',
+  'node:path',
+  'node:stream',
+  'node:stream/promises',
+  'node:url',
+  'node:util',
 ]);
 /** Files with exceptions, by module. */
 const AROUND: Readonly<Record<string, readonly string[]>> = {
   // Synchronous access, at the start and by backups.
   'node:fs': [
     'src/config-values.ts',
-    ...[
-      'src/delivery/destinations/providers.ts',
-      'src/doctor/certificates.ts',
-      'src/doctor/secrets.ts',
-      'src/http/guide.ts',
-      'src/http/portal.ts',
-    ],
-    ...['src/net/dns-servers.ts', 'src/roles/ports.ts', 'src/roles/serve.ts', 'src/smtp/tls-identity.ts'],
-    ...['src/storage/data-directory.ts', 'src/storage/durable-file.ts', 'src/storage/migrate.ts'],
+    'src/delivery/destinations/providers.ts',
+    'src/doctor/certificates.ts',
+    'src/doctor/secrets.ts',
+    'src/http/guide.ts',
+    'src/http/portal.ts',
+    'src/net/dns-servers.ts',
+    'src/roles/ports.ts',
+    'src/roles/serve.ts',
+    'src/smtp/tls-identity.ts',
+    'src/storage/data-directory.ts',
+    'src/storage/durable-file.ts',
+    'src/storage/migrate.ts',
     'src/storage/not-writable.ts',
-    ...['src/storage/portable-file.ts', 'src/storage/postgres/transfer.ts', 'src/storage/postgres/url.ts'],
-    ...['src/storage/secret-key.ts', 'src/storage/sqlite/backup.ts', 'src/storage/sqlite/errors.ts'],
-    ...['src/storage/sqlite/log-check.ts'],
+    'src/storage/portable-file.ts',
+    'src/storage/postgres/transfer.ts',
+    'src/storage/postgres/url.ts',
+    'src/storage/secret-key.ts',
+    'src/storage/sqlite/backup.ts',
+    'src/storage/sqlite/errors.ts',
+    'src/storage/sqlite/log-check.ts',
     'src/users/create.ts',
   ],
   // Also real in the simulation, in its own thread.
   'node:sqlite': [
-    ...['src/storage/blobs/copy.ts', 'src/storage/data-directory.ts', 'src/storage/portable-file.ts'],
-    ...['src/storage/postgres/transfer.ts', 'src/storage/sqlite/backup.ts', 'src/storage/sqlite/connection.ts'],
+    'src/storage/blobs/copy.ts',
+    'src/storage/data-directory.ts',
+    'src/storage/portable-file.ts',
+    'src/storage/postgres/transfer.ts',
+    'src/storage/sqlite/backup.ts',
+    'src/storage/sqlite/connection.ts',
   ],
   // The system's resolver, for localhost and names that an operator configured.
   'node:dns': ['src/net/dns-servers.ts', 'src/net/dns.ts'],
@@ -55,7 +72,10 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
   'fetch(': ['src/http/reference/samples.ts'],
   // Node's own timers, which are not replaced.
   'AbortSignal.timeout': [
-    ...['src/acme/acme.ts', 'src/acme/client.ts', 'src/doctor/certificates.ts', 'src/doctor/clock.ts'],
+    'src/acme/acme.ts',
+    'src/acme/client.ts',
+    'src/doctor/certificates.ts',
+    'src/doctor/clock.ts',
     'src/storage/blobs/aws-credentials.ts',
   ],
 };

@@ -12,8 +12,14 @@ import type { Service } from './start-service.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 const ARGUMENTS = [
-  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
-  ...['--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--disable-dev-shm-usage',
 ];
 export const PASSWORD = 'correct horse battery staple';
 

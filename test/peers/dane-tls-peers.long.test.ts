@@ -20,7 +20,8 @@ before(async () => {
   receivers = await startTlsPeers();
   const { peers, port } = receivers;
   const signed = peers.flatMap(({ name, address, certificate }) => [
-    ...[`${name} MX 10 mx.${name}`, `mx.${name} A ${address}`],
+    `${name} MX 10 mx.${name}`,
+    `mx.${name} A ${address}`,
     `_${port}._tcp.mx.${name} ${tlsa([3, 1, 1, (certificate ?? testCertificate()).cert])}`,
   ]);
   const plain = peers.flatMap(({ name, address }) => [`${name} MX 10 mx.${name}`, `mx.${name} A ${address}`]);

@@ -25,11 +25,23 @@ async function startHaproxy(
   const folder = peerFolder('haproxy');
   const { port, frontend = [], backend = [], server } = options;
   const lines = [
-    ...['global', 'log stdout format raw local0 debug'],
-    ...['defaults', 'mode tcp', 'log global', 'option tcplog'],
-    ...['timeout connect 30s', 'timeout client 60s', 'timeout server 60s', 'timeout queue 60s'],
-    ...['frontend smtp', `bind 127.0.0.1:${port}`, ...frontend, 'default_backend mail'],
-    ...['backend mail', ...backend, `server one ${server}`],
+    'global',
+    'log stdout format raw local0 debug',
+    'defaults',
+    'mode tcp',
+    'log global',
+    'option tcplog',
+    'timeout connect 30s',
+    'timeout client 60s',
+    'timeout server 60s',
+    'timeout queue 60s',
+    'frontend smtp',
+    `bind 127.0.0.1:${port}`,
+    ...frontend,
+    'default_backend mail',
+    'backend mail',
+    ...backend,
+    `server one ${server}`,
     '',
   ];
   writeFileSync(path.join(folder, 'haproxy.cfg'), lines.join('\n'));

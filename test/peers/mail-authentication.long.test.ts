@@ -74,8 +74,10 @@ const ZONES: Record<string, string[]> = {
   'many.example': [text('v=spf1 include:n0.many.example -all'), ...includes],
   'two.example': [text('v=spf1 +all'), text('v=spf1 -all')],
   'strict.example': [
-    ...[text('v=spf1 -all'), `_dmarc ${text('v=DMARC1; p=reject; sp=none; adkim=s; aspf=s')}`],
-    ...[`mail ${text('v=spf1 ip4:127.0.0.1 -all')}`, ...keysOf('strict.example')],
+    text('v=spf1 -all'),
+    `_dmarc ${text('v=DMARC1; p=reject; sp=none; adkim=s; aspf=s')}`,
+    `mail ${text('v=spf1 ip4:127.0.0.1 -all')}`,
+    ...keysOf('strict.example'),
   ],
   'plain.example': ['A 127.0.0.9'],
 };
@@ -352,7 +354,9 @@ test('dkimpy agrees on every signature and chain', { skip, timeout: 120_000 }, (
   const found = python(VERIFY, { keys: KEYS, mails: same.map(({ content }) => content) }) as [boolean[], string][];
   assert.ok(same.length >= 25);
   const ours = same.map(({ name, results: { dkim, arc } }) => [
-    ...[name, dkim.map(({ result }: JsonObject) => result === 'pass'), arc.result],
+    name,
+    dkim.map(({ result }: JsonObject) => result === 'pass'),
+    arc.result,
   ]);
   assert.deepEqual(
     ours,

@@ -170,8 +170,10 @@ test('two MX hosts, the second one healthy: status of the message after the firs
   t.after(() => hole?.close());
   const cells = await startCells(t, port);
   const records = cells.flatMap(({ name, address }) => [
-    ...[`${name} MX 10 mx1.${name}`, `${name} MX 20 mx2.${name}`],
-    ...[`mx1.${name} A ${address}`, `mx2.${name} A ${SECOND}`],
+    `${name} MX 10 mx1.${name}`,
+    `${name} MX 20 mx2.${name}`,
+    `mx1.${name} A ${address}`,
+    `mx2.${name} A ${SECOND}`,
   ]);
   const resolverAddress = `127.53.${randomInt(256)}.${randomInt(1, 255)}`;
   const zones = await startPrivateDns({ 'two.test': { records } }, { resolverAddress });

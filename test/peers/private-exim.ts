@@ -31,10 +31,22 @@ export interface PrivateExim {
 /** Routers, and the transport of one that returns all of its mail. */
 const bouncing = (port: number): string[] => [
   'begin routers',
-  ...['returned:', 'driver = redirect', 'domains = +ours', 'allow_fail', 'data = :fail: this mailbox was closed'],
-  ...['back:', 'driver = manualroute', 'transport = smtp', 'route_list = * 127.0.0.1', 'self = send'],
+  'returned:',
+  'driver = redirect',
+  'domains = +ours',
+  'allow_fail',
+  'data = :fail: this mailbox was closed',
+  'back:',
+  'driver = manualroute',
+  'transport = smtp',
+  'route_list = * 127.0.0.1',
+  'self = send',
   'begin transports',
-  ...['smtp:', 'driver = smtp', `port = ${port}`, 'allow_localhost', 'hosts_avoid_tls = *'],
+  'smtp:',
+  'driver = smtp',
+  `port = ${port}`,
+  'allow_localhost',
+  'hosts_avoid_tls = *',
 ];
 
 export const noExim = (): string | false => missingUnpacked({ programs: [PROGRAM], users: [USER] });

@@ -77,10 +77,31 @@ for (const mechanism of ['PLAIN', 'LOGIN']) {
     const mark = `swaks-${mechanism}-mark`;
     const attachment = fileWith('report.csv', 'a;b\n1;2\n');
     const { stdout } = await run('swaks', [
-      ...['--server', '127.0.0.1', '--port', String(service.smtpPort), '--tls', '--helo', 'swaks.example'],
-      ...['--auth', mechanism, '--auth-user', username, '--auth-password', password],
-      ...['--from', SENDER, '--to', 'ann@example.com,bob@example.com', '--header', `Subject: ${mark}`],
-      ...['--body', '.leading dot\n..two dots\nend', '--attach-type', 'text/csv', '--attach', `@${attachment}`],
+      '--server',
+      '127.0.0.1',
+      '--port',
+      String(service.smtpPort),
+      '--tls',
+      '--helo',
+      'swaks.example',
+      '--auth',
+      mechanism,
+      '--auth-user',
+      username,
+      '--auth-password',
+      password,
+      '--from',
+      SENDER,
+      '--to',
+      'ann@example.com,bob@example.com',
+      '--header',
+      `Subject: ${mark}`,
+      '--body',
+      '.leading dot\n..two dots\nend',
+      '--attach-type',
+      'text/csv',
+      '--attach',
+      `@${attachment}`,
     ]);
     assert.match(stdout, /<~ {2}250 2\.0\.0 queued as msg_/);
     const message = await arrived(mark);
@@ -94,9 +115,25 @@ for (const mechanism of ['PLAIN', 'LOGIN']) {
 test('swaks --tlsc: TLS from the first byte', { skip: missing('swaks') }, async () => {
   const { username, password } = service.smtpCredential;
   const { stdout } = await run('swaks', [
-    ...['--server', '127.0.0.1', '--port', String(service.smtpsPort), '--tlsc', '--helo', 'swaks.example'],
-    ...['--auth', 'PLAIN', '--auth-user', username, '--auth-password', password],
-    ...['--from', SENDER, '--to', 'ann@example.com', '--header', 'Subject: swaks-tlsc-mark'],
+    '--server',
+    '127.0.0.1',
+    '--port',
+    String(service.smtpsPort),
+    '--tlsc',
+    '--helo',
+    'swaks.example',
+    '--auth',
+    'PLAIN',
+    '--auth-user',
+    username,
+    '--auth-password',
+    password,
+    '--from',
+    SENDER,
+    '--to',
+    'ann@example.com',
+    '--header',
+    'Subject: swaks-tlsc-mark',
   ]);
   assert.match(stdout, /=== TLS started[\s\S]*<~ {2}220 [\s\S]*<~ {2}250 2\.0\.0 queued as msg_/);
   assert.match(headerOf(await arrived('swaks-tlsc-mark')), /with ESMTPSA/);
@@ -173,8 +210,20 @@ test('curl', { skip: missing('curl') }, async () => {
     `From: ${SENDER}\r\nTo: ann@example.com\r\nSubject: curl-mark\r\n\r\n.\r\nHello\r\n`,
   );
   const args = (user: string): string[] => [
-    ...['--silent', '--show-error', '--ssl-reqd', '--insecure', '--url', `smtp://127.0.0.1:${service.smtpPort}`],
-    ...['--user', user, '--mail-from', SENDER, '--mail-rcpt', 'ann@example.com', '--upload-file', file],
+    '--silent',
+    '--show-error',
+    '--ssl-reqd',
+    '--insecure',
+    '--url',
+    `smtp://127.0.0.1:${service.smtpPort}`,
+    '--user',
+    user,
+    '--mail-from',
+    SENDER,
+    '--mail-rcpt',
+    'ann@example.com',
+    '--upload-file',
+    file,
   ];
   await run('curl', args(`${username}:${password}`));
   const message = await arrived('curl-mark');

@@ -103,8 +103,17 @@ test('msmtp --dsn-notify', { skip: missing('msmtp') }, async () => {
   writeFileSync(
     config,
     [
-      ...['account default', 'host 127.0.0.1', `port ${service.smtpPort}`, 'auth on', 'tls on', 'tls_starttls on'],
-      ...['tls_certcheck off', `from ${SENDER}`, `user ${username}`, `password ${password}`, ''],
+      'account default',
+      'host 127.0.0.1',
+      `port ${service.smtpPort}`,
+      'auth on',
+      'tls on',
+      'tls_starttls on',
+      'tls_certcheck off',
+      `from ${SENDER}`,
+      `user ${username}`,
+      `password ${password}`,
+      '',
     ].join('\n'),
     { mode: 0o600 },
   );

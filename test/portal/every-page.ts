@@ -33,7 +33,12 @@ export function everyPage({ ids }: Seeded): string[] {
   const [ofAccount, ofOperator] = [block('ofAccount'), block('ofOperator')];
   assert.ok(ofAccount.length > 20 && ofOperator.length > 5, 'the table of routes is read');
   return [
-    ...['/sign-in', '/welcome', '/reset', '/shared', '/preview', '/app/live/no-such-page'],
+    '/sign-in',
+    '/welcome',
+    '/reset',
+    '/shared',
+    '/preview',
+    '/app/live/no-such-page',
     ...['/app/live', '/app/sandbox'].flatMap((base) => ofAccount.flatMap((one) => filled(base, one))),
     ...ofOperator.flatMap((one) => filled('/app/operator', one)),
   ];

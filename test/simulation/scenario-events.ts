@@ -324,8 +324,13 @@ function keepPolicies({ policies: { enforced, publishing }, threads, node, clust
     database.all(
       `INSERT INTO mta_sts_policy (domain, policy_id, mode, mx, max_age, checked_at, used_at, expires_at)
        VALUES (?, ?, 'enforce', ?, ?, ?, ?, ?)`,
-      ...[domain, FIRST_ID, JSON.stringify([`*.${domain}`]), MAX_AGE_SECONDS],
-      ...[START_MS, START_MS, START_MS + 1_000 * MAX_AGE_SECONDS],
+      domain,
+      FIRST_ID,
+      JSON.stringify([`*.${domain}`]),
+      MAX_AGE_SECONDS,
+      START_MS,
+      START_MS,
+      START_MS + 1_000 * MAX_AGE_SECONDS,
     );
   }
 }
@@ -337,7 +342,8 @@ function proveDomain({ threads, node, cluster }: World): void {
   database.all('UPDATE domain SET checked_at = ? WHERE id = ?', START_MS, domain!.id);
   database.all(
     `UPDATE dkim_key SET published_at = ? WHERE domain_id = ? AND algorithm = 'rsa' AND state = 'active'`,
-    ...[START_MS, domain!.id],
+    START_MS,
+    domain!.id,
   );
 }
 

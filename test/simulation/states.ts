@@ -1,10 +1,26 @@
 /** The transitions that the state machine of messages allows, as before>after; the first three are of a new message. */
 export const TRANSITIONS: ReadonlySet<string> = new Set([
-  ...['>queued', '>scheduled', '>suppressed', 'scheduled>queued', 'queued>delayed', 'delayed>queued'],
-  ...['scheduled>delayed', 'scheduled>delivered', 'queued>delivered', 'delayed>delivered'],
-  ...['scheduled>bounced', 'queued>bounced', 'delayed>bounced', 'delivered>bounced', 'delivered>complained'],
-  ...['scheduled>suppressed', 'queued>suppressed', 'delayed>suppressed'],
-  ...['scheduled>cancelled', 'queued>cancelled', 'delayed>cancelled'],
+  '>queued',
+  '>scheduled',
+  '>suppressed',
+  'scheduled>queued',
+  'queued>delayed',
+  'delayed>queued',
+  'scheduled>delayed',
+  'scheduled>delivered',
+  'queued>delivered',
+  'delayed>delivered',
+  'scheduled>bounced',
+  'queued>bounced',
+  'delayed>bounced',
+  'delivered>bounced',
+  'delivered>complained',
+  'scheduled>suppressed',
+  'queued>suppressed',
+  'delayed>suppressed',
+  'scheduled>cancelled',
+  'queued>cancelled',
+  'delayed>cancelled',
 ]);
 
 /** Returns the transitions and states that did not occur in any of these scenarios. */

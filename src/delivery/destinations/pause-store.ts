@@ -45,13 +45,23 @@ export const writePausesOperation = operation(
            level = excluded.level, blocked_since = excluded.blocked_since, host = excluded.host, outcome = excluded.outcome,
            ended_at = NULL, probe_holder = NULL, probe_until = 0, changed_at = excluded.changed_at
          WHERE destination_pause.ended_at IS NOT NULL OR destination_pause.until_at <= excluded.began_at`,
-        ...[destination, beganAt, untilAt, level, blockedSince, host, outcome, nowMs],
+        destination,
+        beganAt,
+        untilAt,
+        level,
+        blockedSince,
+        host,
+        outcome,
+        nowMs,
       );
     }
     for (const destination of ended) {
       await tx.run(
         'UPDATE destination_pause SET ended_at = ?, changed_at = ? WHERE destination = ? AND ended_at IS NULL AND until_at <= ?',
-        ...[nowMs, nowMs, destination, nowMs],
+        nowMs,
+        nowMs,
+        destination,
+        nowMs,
       );
     }
     await tx.run('DELETE FROM destination_pause WHERE changed_at < ?', nowMs - KEPT_MS);
@@ -97,7 +107,12 @@ export const claimProbeOperation = operation(
     const taken = await tx.run(
       `UPDATE destination_pause SET probe_holder = ?, probe_until = ? WHERE destination = ? AND ended_at IS NULL
          AND until_at <= ? AND (probe_until <= ? OR probe_holder = ?)`,
-      ...[holder, untilMs, destination, nowMs, nowMs, holder],
+      holder,
+      untilMs,
+      destination,
+      nowMs,
+      nowMs,
+      holder,
     );
     if (taken === 1) return { granted: true, untilMs };
     const row = await tx.get<{ until: number; probeUntil: number; endedAt: number | null }>(
@@ -116,7 +131,10 @@ export const resumeDestinationOperation = change(
   async (tx, { destination, nowMs }: { destination: string; nowMs: number }): Promise<void> => {
     await tx.run(
       'UPDATE destination_pause SET until_at = ?, changed_at = ? WHERE destination = ? AND ended_at IS NULL AND until_at > ?',
-      ...[nowMs, nowMs, destination, nowMs],
+      nowMs,
+      nowMs,
+      destination,
+      nowMs,
     );
   },
   {
@@ -181,7 +199,12 @@ export const deferredPageOperation = operation('delivery.deferredPage', 'read', 
   const { due, seq } = page.after ?? { due: page.fromMs, seq: 0 };
   return tx.all<DeferredRow>(
     `SELECT seq, due, ${DOMAIN} AS domain FROM work WHERE ${PUT_OFF} AND (due > ? OR seq > ?) ORDER BY due, seq LIMIT ?`,
-    ...[DELIVERY_WORK, due, page.untilMs, due, seq, page.limit],
+    DELIVERY_WORK,
+    due,
+    page.untilMs,
+    due,
+    seq,
+    page.limit,
   );
 });
 
@@ -199,7 +222,11 @@ export const deferredByDomainOperation = operation(
       `SELECT domain, count(*) AS count FROM
          (SELECT ${DOMAIN} AS domain FROM work WHERE ${PUT_OFF} ORDER BY due LIMIT ?) q
        GROUP BY domain ORDER BY count DESC, domain LIMIT ?`,
-      ...[DELIVERY_WORK, fromMs, untilMs, rows, domains],
+      DELIVERY_WORK,
+      fromMs,
+      untilMs,
+      rows,
+      domains,
     ),
 );
 
@@ -217,7 +244,12 @@ export const bringForwardOperation = operation(
     return tx.run(
       `UPDATE work SET due = ? WHERE seq IN (SELECT seq FROM work
          WHERE ${PUT_OFF} AND due > ? AND seq IN (SELECT chosen.seq FROM ${chosen.sql}) ORDER BY seq ${skipLocked(tx)})`,
-      ...[nowMs, DELIVERY_WORK, fromMs, untilMs, nowMs, ...chosen.params],
+      nowMs,
+      DELIVERY_WORK,
+      fromMs,
+      untilMs,
+      nowMs,
+      ...chosen.params,
     );
   },
 );

@@ -53,7 +53,8 @@ export const takeRelayLimitOperation = operation(
   async (tx, { relay, limits, wanted, nowMs }: CapRequest): Promise<LimitGrant> => {
     await tx.run(
       'INSERT INTO relay_limit (relay, span, slot, mails) VALUES (?, ?, 0, 0) ON CONFLICT (relay, span, slot) DO NOTHING',
-      ...[relay, LOCK],
+      relay,
+      LOCK,
     );
     await tx.get(`SELECT mails FROM relay_limit WHERE relay = ? AND span = ? ${locked(tx)}`, relay, LOCK);
     const slots: SlotRow[][] = [];
@@ -67,7 +68,10 @@ export const takeRelayLimitOperation = operation(
         await tx.run(
           `INSERT INTO relay_limit (relay, span, slot, mails) VALUES (?, ?, ?, ?)
            ON CONFLICT (relay, span, slot) DO UPDATE SET mails = relay_limit.mails + excluded.mails`,
-          ...[relay, span, slotAt(span, nowMs), granted],
+          relay,
+          span,
+          slotAt(span, nowMs),
+          granted,
         );
       }
       return { granted, used: used.map((mails) => mails + granted), spent: null };
@@ -92,12 +96,12 @@ async function slotsOf(
   const before = slotAt(span, nowMs) - lengthMs / slotMs;
   await tx.run(
     'DELETE FROM relay_limit WHERE relay = ? AND span = ? AND (slot < ? OR slot > ?)',
-    ...[relay, span, before, slotAt(span, nowMs + lengthMs)],
+    relay,
+    span,
+    before,
+    slotAt(span, nowMs + lengthMs),
   );
-  return tx.all<SlotRow>(
-    'SELECT slot, mails FROM relay_limit WHERE relay = ? AND span = ? ORDER BY slot',
-    ...[relay, span],
-  );
+  return tx.all<SlotRow>('SELECT slot, mails FROM relay_limit WHERE relay = ? AND span = ? ORDER BY slot', relay, span);
 }
 
 /** Returns the Unix ms at which a part of a used-up limit is available again. */
@@ -128,7 +132,10 @@ export const returnRelayLimitOperation = operation(
       for (const { span } of limits) {
         await tx.run(
           'UPDATE relay_limit SET mails = mails - ? WHERE relay = ? AND span = ? AND slot = ?',
-          ...[mails, relay, span, slotAt(span, takenMs)],
+          mails,
+          relay,
+          span,
+          slotAt(span, takenMs),
         );
       }
     }

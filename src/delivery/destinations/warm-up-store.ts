@@ -59,7 +59,10 @@ export const returnWarmUpShareOperation = operation(
     for (const { provider, source, day, mails } of unused) {
       await tx.run(
         'UPDATE warm_up SET mails = mails - ? WHERE provider = ? AND source = ? AND day = ?',
-        ...[mails, provider, source, day],
+        mails,
+        provider,
+        source,
+        day,
       );
     }
   },

@@ -86,13 +86,13 @@ test('the invitation has its place in the MIME structure, with and without HTML 
       {},
       [logo, file],
       [
-        ...[
-          'multipart/mixed;',
-          'multipart/alternative;',
-          'text/plain; charset=utf-8',
-          'multipart/related; type="text/html";',
-        ],
-        ...['text/html; charset=utf-8', 'image/png;', alternative],
+        'multipart/mixed;',
+        'multipart/alternative;',
+        'text/plain; charset=utf-8',
+        'multipart/related; type="text/html";',
+        'text/html; charset=utf-8',
+        'image/png;',
+        alternative,
       ],
     ],
   ];

@@ -112,9 +112,23 @@ test('a bounce that a person forwards or replies to is not a bounce', async () =
     assert.equal((await readNotice({ from, subject, text: `Look at this.\n\n${bounce}` })).kind, 'none');
     assert.equal((await readNotice({ from, subject, text: `Look at this.\n\n${bounce}\n${fields}` })).kind, 'none');
     const parts = [
-      ...[`From: ${from}`, `Subject: ${subject}`, 'MIME-Version: 1.0', 'Content-Type: multipart/mixed; boundary=b', ''],
-      ...['--b', 'Content-Type: text/plain', '', bounce, '--b', 'Content-Type: message/delivery-status', ''],
-      ...['Reporting-MTA: dns; mx.example', '', fields, '--b--', ''],
+      `From: ${from}`,
+      `Subject: ${subject}`,
+      'MIME-Version: 1.0',
+      'Content-Type: multipart/mixed; boundary=b',
+      '',
+      '--b',
+      'Content-Type: text/plain',
+      '',
+      bounce,
+      '--b',
+      'Content-Type: message/delivery-status',
+      '',
+      'Reporting-MTA: dns; mx.example',
+      '',
+      fields,
+      '--b--',
+      '',
     ].join('\r\n');
     assert.equal((await readReport(Buffer.from(parts.replace(/\r?\n/g, '\r\n')))).kind, 'none', mark);
   }
@@ -122,11 +136,22 @@ test('a bounce that a person forwards or replies to is not a bounce', async () =
 
 test('a read receipt is never a bounce', async () => {
   const mail = [
-    ...['From: postmaster@peer.example', 'Subject: Undeliverable: Your order', 'MIME-Version: 1.0'],
-    ...['Content-Type: multipart/report; report-type=disposition-notification; boundary=b', ''],
-    ...['--b', '', 'Your message could not be delivered to ann@peer.example.', '--b'],
-    ...['Content-Type: message/disposition-notification', '', 'Final-Recipient: rfc822; ann@peer.example'],
-    ...['Disposition: automatic-action/MDN-sent-automatically; deleted', '', '--b--', ''],
+    'From: postmaster@peer.example',
+    'Subject: Undeliverable: Your order',
+    'MIME-Version: 1.0',
+    'Content-Type: multipart/report; report-type=disposition-notification; boundary=b',
+    '',
+    '--b',
+    '',
+    'Your message could not be delivered to ann@peer.example.',
+    '--b',
+    'Content-Type: message/disposition-notification',
+    '',
+    'Final-Recipient: rfc822; ann@peer.example',
+    'Disposition: automatic-action/MDN-sent-automatically; deleted',
+    '',
+    '--b--',
+    '',
   ].join('\r\n');
   assert.deepEqual(await readReport(Buffer.from(mail)), { kind: 'none', why: 'auto-reply' });
 });

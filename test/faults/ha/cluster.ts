@@ -151,9 +151,24 @@ function tail(file: string): string {
 function etcdCommand({ name, address, wrapper }: Host, folder: string): string[] {
   const [client, peer] = [`http://${address}:2379`, `http://${address}:2380`];
   return [
-    ...[...wrapper, 'etcd', '--name', name, '--data-dir', folder, '--log-level', 'warn'],
-    ...['--listen-client-urls', client, '--advertise-client-urls', client],
-    ...['--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer, '--initial-cluster', `${name}=${peer}`],
+    ...wrapper,
+    'etcd',
+    '--name',
+    name,
+    '--data-dir',
+    folder,
+    '--log-level',
+    'warn',
+    '--listen-client-urls',
+    client,
+    '--advertise-client-urls',
+    client,
+    '--listen-peer-urls',
+    peer,
+    '--initial-advertise-peer-urls',
+    peer,
+    '--initial-cluster',
+    `${name}=${peer}`,
   ];
 }
 
@@ -211,21 +226,17 @@ function writePatroniConfig(one: {
 /** One server at a time: the member whose Patroni holds the leader lock. Sessions of another one are closed. */
 function haproxyConfig(port: number, hosts: Host[]): string {
   return [
-    ...[
-      'global',
-      'maxconn 1000',
-      'defaults',
-      'mode tcp',
-      'timeout connect 3s',
-      'timeout client 1h',
-      'timeout server 1h',
-    ],
-    ...[
-      'listen postgresql',
-      `bind 127.0.0.1:${port}`,
-      'option httpchk OPTIONS /primary',
-      'http-check expect status 200',
-    ],
+    'global',
+    'maxconn 1000',
+    'defaults',
+    'mode tcp',
+    'timeout connect 3s',
+    'timeout client 1h',
+    'timeout server 1h',
+    'listen postgresql',
+    `bind 127.0.0.1:${port}`,
+    'option httpchk OPTIONS /primary',
+    'http-check expect status 200',
     'default-server inter 1s fall 3 rise 1 on-marked-down shutdown-sessions',
     ...hosts.map(({ name, address }) => `server ${name} ${address}:5432 check port 8008`),
     '',

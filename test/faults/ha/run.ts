@@ -46,9 +46,18 @@ function medianAndMost(gaps: number[]): string {
 function row(kind: Kind, mode: string, report: TrialReport): string {
   const duplicated = report.unexplained === 0 ? report.duplicated : `${report.duplicated} (${report.unexplained}!)`;
   const cells = [
-    ...[KIND_TEXTS[kind], mode, values.via, report.failovers, report.accepted],
-    ...[report.lost, report.forgotten, report.goneAtMost, duplicated, report.stuck],
-    ...[medianAndMost(report.acceptGaps), medianAndMost(report.deliveryGaps)],
+    KIND_TEXTS[kind],
+    mode,
+    values.via,
+    report.failovers,
+    report.accepted,
+    report.lost,
+    report.forgotten,
+    report.goneAtMost,
+    duplicated,
+    report.stuck,
+    medianAndMost(report.acceptGaps),
+    medianAndMost(report.deliveryGaps),
   ];
   return `| ${cells.join(' | ')} |`;
 }
