@@ -11,20 +11,21 @@ import { type Clock, iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { sharedEventSchema } from '../events/event-schema.ts';
-import { listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { Type } from '../http/schema-type.ts';
 import {
   expiresInSeconds,
+  manageShareRoutes,
+  NO_LINK,
   newShareTimes,
-  READERS_AT_ONCE,
+  READ_WITH_LINK,
   shareIdShape,
   shareLinkSchema,
   shareShape,
   shareTimesBody,
   shareTokenOf,
 } from '../http/share-links.ts';
-import { closed, confirmationSchema, named } from '../http/validate.ts';
+import { named } from '../http/validate.ts';
 import { findContentOperation, findMessageOperation } from '../messages/api-store.ts';
 import { readContent } from '../messages/content.ts';
 import {
@@ -72,8 +73,6 @@ const sharedSchema = named('SharedMessage', {
   timeline: Type.Array(sharedEventSchema),
 });
 
-const NO_LINK = refuse(failure('NOT_FOUND', { message: 'This link is not valid or has expired.' }));
-const NO_SHARE = refuse(failure('NOT_FOUND', { message: 'No valid link has this shareId.' }));
 const TOO_MANY = refuse(
   failure('LIMIT_REACHED', {
     message: `This message already has ${MOST_SHARES} valid links. Revoke one with DELETE /shares/{id}, or wait until one expires.`,
@@ -135,59 +134,38 @@ function createRoute({ database, clock, linkBase }: ShareRouteDeps, tokens: Shar
 }
 
 function manageRoutes({ database, clock }: ShareRouteDeps): RouteDefinition<Caller>[] {
-  const common = { tag: 'messages', access: { auth: 'key' } } as const;
-  const list = {
-    ...common,
-    method: 'GET',
-    query: closed(pageFields),
-    response: { status: 200, schema: Type.Array(shareSchema) },
-  } as const;
-  const listed = (request: RouteRequest<Caller, undefined, PageQuery>, messageId: string | null) =>
-    listById(request, {
-      prefix: 'shr_',
-      read: (page) =>
-        database.execute(listSharesOperation, { ...ownerOf(request), ...page, messageId, nowMs: clock.now() }),
-      show: shareBodyOf,
-    });
-  return [
-    defineRoute({
-      ...list,
+  return manageShareRoutes<Caller, ShareRow>({
+    tag: 'messages',
+    schema: shareSchema,
+    show: shareBodyOf,
+    listOfItem: {
       path: '/messages/:id/shares',
       operationId: 'listMessageShares',
       summary: 'List the valid links to a message, newest first',
-      description: 'Links that have expired or were revoked are not listed. Their URLs are not stored.',
-      refusals: ['NOT_FOUND'],
-      async handle(request: RouteRequest<Caller, undefined, PageQuery>) {
-        const key = keyOf(request);
-        if ((await database.execute(findMessageOperation, key)) === undefined) return noSuchMessage;
-        return listed(request, key.messageId);
-      },
-    }),
-    defineRoute({
-      ...list,
+    },
+    list: {
       path: '/shares',
       operationId: 'listShares',
       summary: 'List the valid links to all messages, newest first',
-      description: 'In the mode of the key. Links that have expired or were revoked are not listed.',
-      handle: (request: RouteRequest<Caller, undefined, PageQuery>) => listed(request, null),
-    }),
-    defineRoute({
-      ...common,
-      method: 'DELETE',
+    },
+    revoke: {
       path: '/shares/:id',
       operationId: 'revokeShare',
       summary: 'Revoke a link to a message',
       description: 'The link stops working immediately, on all nodes.',
-      refusals: ['NOT_FOUND'],
-      response: { status: 200, schema: confirmationSchema },
-      async handle(request: RouteRequest<Caller>) {
-        const nowMs = clock.now();
-        const key = { ...ownerOf(request), id: request.params.id ?? '', nowMs };
-        const revoked = await requestedChanges(database, request, nowMs).execute(revokeShareOperation, key);
-        return revoked === undefined ? NO_SHARE : answer({ message: 'Link revoked.' });
-      },
-    }),
-  ];
+    },
+    async missingItem(request, messageId) {
+      const found = await database.execute(findMessageOperation, { ...ownerOf(request), messageId });
+      return found === undefined ? noSuchMessage : undefined;
+    },
+    read: (request, { itemId: messageId, ...page }) =>
+      database.execute(listSharesOperation, { ...ownerOf(request), ...page, messageId, nowMs: clock.now() }),
+    async remove(request, id) {
+      const nowMs = clock.now();
+      const changes = requestedChanges(database, request, nowMs);
+      return (await changes.execute(revokeShareOperation, { ...ownerOf(request), id, nowMs })) !== undefined;
+    },
+  });
 }
 
 function readRoutes({ database, blobs, clock }: ShareRouteDeps, tokens: ShareTokens): RouteDefinition<Caller>[] {
@@ -199,16 +177,10 @@ function readRoutes({ database, blobs, clock }: ShareRouteDeps, tokens: ShareTok
     const account = await database.execute(accountOperation, grant.accountId);
     return account?.status === 'active' ? grant : undefined;
   };
-  const open = {
-    method: 'GET',
-    tag: 'messages',
-    access: { auth: 'none' },
-    shareToken: true,
-    load: { atOnce: READERS_AT_ONCE },
-  } as const;
   return [
     defineRoute<Caller>({
-      ...open,
+      ...READ_WITH_LINK,
+      tag: 'messages',
       path: '/shared/message',
       operationId: 'getSharedMessage',
       summary: 'Get the message of a shared link',
@@ -223,7 +195,8 @@ function readRoutes({ database, blobs, clock }: ShareRouteDeps, tokens: ShareTok
       },
     }),
     defineRoute<Caller>({
-      ...open,
+      ...READ_WITH_LINK,
+      tag: 'messages',
       path: '/shared/message/content',
       operationId: 'getSharedMessageContent',
       summary: 'Get the message content of a shared link',

@@ -12,20 +12,21 @@ import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/f
 import { newId } from '../base/ids.ts';
 import type { Mode } from '../base/mode.ts';
 import { createSealedTokens, type SealedTokens } from '../base/sealed-token.ts';
-import { listById, type PageQuery, pageFields } from '../http/paging.ts';
 import { answer, defineRoute, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { Type } from '../http/schema-type.ts';
 import {
   expiresInSeconds,
+  manageShareRoutes,
+  NO_LINK,
   newShareTimes,
-  READERS_AT_ONCE,
+  READ_WITH_LINK,
   shareIdShape,
   shareLinkSchema,
   shareShape,
   shareTimesBody,
   shareTokenOf,
 } from '../http/share-links.ts';
-import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
+import { closed, named, oneOf } from '../http/validate.ts';
 import { MAX_TEMPLATE_BYTES, renderedPart, sources, templateVariables } from '../templates/bodies.ts';
 import { createPreviews, furtherContentIssues, type PreviewDeps } from '../templates/previews.ts';
 import { noSuchTemplate } from '../templates/refusals.ts';
@@ -87,8 +88,6 @@ const sharedSchema = named('SharedTemplate', {
   validUntil: Type.String({ format: 'date-time', description: 'Time at which the link expires.' }),
 });
 
-const NO_LINK = refuse(failure('NOT_FOUND', { message: 'This link is not valid or has expired.' }));
-const NO_SHARE = refuse(failure('NOT_FOUND', { message: 'No valid link has this shareId.' }));
 const TOO_MANY = refuse(
   failure('LIMIT_REACHED', {
     message: `This template already has ${MOST_SHARES} valid links. Revoke one with DELETE /template-shares/{id}, or wait until one expires.`,
@@ -183,69 +182,45 @@ function createRoute(deps: TemplateShareDeps, tokens: SealedTokens<Sealed>): Rou
 }
 
 function manageRoutes({ database, clock }: TemplateShareDeps): RouteDefinition<Caller>[] {
-  const common = { tag: 'templates', access: { auth: 'key' } } as const;
-  const list = {
-    ...common,
-    method: 'GET',
-    query: closed(pageFields),
-    response: { status: 200, schema: Type.Array(shareSchema) },
-  } as const;
-  const listed = (request: RouteRequest<Caller, undefined, PageQuery>, templateId: string | null) =>
-    listById(request, {
-      prefix: 'shr_',
-      read: (page) =>
-        database.execute(listTemplateSharesOperation, { ...ownerOf(request), ...page, templateId, nowMs: clock.now() }),
-      show: shareBodyOf,
-    });
-  return [
-    defineRoute({
-      ...list,
+  return manageShareRoutes<Caller, TemplateShareRow>({
+    tag: 'templates',
+    schema: shareSchema,
+    show: shareBodyOf,
+    listOfItem: {
       path: '/templates/:id/shares',
       operationId: 'listTemplateShares',
       summary: 'List the valid links to a template, newest first',
-      description: 'Links that have expired or were revoked are not listed. Their URLs are not stored.',
-      refusals: ['NOT_FOUND'],
-      async handle(request: RouteRequest<Caller, undefined, PageQuery>) {
-        const templateId = request.params.id ?? '';
-        const found = await database.execute(findTemplateOperation, { ...ownerOf(request), templateId });
-        return found === undefined ? noSuchTemplate : listed(request, templateId);
-      },
-    }),
-    defineRoute({
-      ...list,
+    },
+    list: {
       path: '/template-shares',
       operationId: 'listAllTemplateShares',
       summary: 'List the valid links to all templates, newest first',
-      description: 'In the mode of the key. Links that have expired or were revoked are not listed.',
-      handle: (request: RouteRequest<Caller, undefined, PageQuery>) => listed(request, null),
-    }),
-    defineRoute({
-      ...common,
-      method: 'DELETE',
+    },
+    revoke: {
       path: '/template-shares/:id',
       operationId: 'revokeTemplateShare',
       summary: 'Revoke a link to a template',
       description: 'The link stops working immediately, on all nodes, and its preview is deleted.',
-      refusals: ['NOT_FOUND'],
-      response: { status: 200, schema: confirmationSchema },
-      async handle(request: RouteRequest<Caller>) {
-        const nowMs = clock.now();
-        const key = { ...ownerOf(request), id: request.params.id ?? '', nowMs };
-        const revoked = await requestedChanges(database, request, nowMs).execute(revokeTemplateShareOperation, key);
-        return revoked === undefined ? NO_SHARE : answer({ message: 'Link revoked.' });
-      },
-    }),
-  ];
+    },
+    async missingItem(request, templateId) {
+      const found = await database.execute(findTemplateOperation, { ...ownerOf(request), templateId });
+      return found === undefined ? noSuchTemplate : undefined;
+    },
+    read: (request, { itemId: templateId, ...page }) =>
+      database.execute(listTemplateSharesOperation, { ...ownerOf(request), ...page, templateId, nowMs: clock.now() }),
+    async remove(request, id) {
+      const nowMs = clock.now();
+      const changes = requestedChanges(database, request, nowMs);
+      return (await changes.execute(revokeTemplateShareOperation, { ...ownerOf(request), id, nowMs })) !== undefined;
+    },
+  });
 }
 
 function readRoute({ database, clock }: TemplateShareDeps, tokens: SealedTokens<Sealed>): RouteDefinition<Caller> {
   return defineRoute<Caller>({
-    method: 'GET',
+    ...READ_WITH_LINK,
     path: '/shared/template',
     tag: 'templates',
-    access: { auth: 'none' },
-    shareToken: true,
-    load: { atOnce: READERS_AT_ONCE },
     operationId: 'getSharedTemplate',
     summary: 'Get the preview of a shared link',
     description:
