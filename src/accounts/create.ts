@@ -14,11 +14,10 @@ import {
   type DeliveryReports,
   type Plan,
   readAllowedSenders,
-  type Scope,
   STANDARD_EMAIL_BYTES,
 } from './account.ts';
 import { apiKeyHash, newApiKey, newSigningKey } from './authenticate.ts';
-import { createCredentialOperation, createKeyOperation, type NewKeyRow } from './credential-store.ts';
+import { createCredentialOperation, createKeyOperation, type NewKey, type NewKeyRow } from './credential-store.ts';
 import { readAllowedNetworks } from './networks.ts';
 import { hashPassword } from './passwords.ts';
 import { createAccountOperation } from './store.ts';
@@ -53,19 +52,6 @@ export function newAccount(name: string, plan: Plan, nowMs: number): Account {
     timeZone: DEFAULT_TIME_ZONE,
     createdAt: nowMs,
   };
-}
-
-export interface NewKey {
-  accountId: string;
-  mode: Mode;
-  scope: Scope;
-  name: string | null;
-  /** Unrestricted if absent. */
-  allowedSenders?: readonly string[];
-  /** Unrestricted if absent. */
-  allowedNetworks?: readonly string[];
-  /** Unix ms; valid until it is revoked if absent. */
-  expiresAt?: number | null;
 }
 
 export function newKeyRow(wanted: NewKey, nowMs: number): { row: NewKeyRow; apiKey: string } {

@@ -22,8 +22,7 @@ import {
   type Scope,
 } from './account.ts';
 
-export interface NewKeyRow {
-  id: string;
+export interface NewKey {
   accountId: string;
   mode: Mode;
   scope: Scope;
@@ -34,6 +33,10 @@ export interface NewKeyRow {
   allowedNetworks?: readonly string[];
   /** Unix ms; if absent, it is valid until it is revoked. */
   expiresAt?: number | null;
+}
+
+export interface NewKeyRow extends NewKey {
+  id: string;
   secretHash: Uint8Array;
   /** Set for keys that sign requests. */
   signing?: { accessKeyId: string; secretSealed: Uint8Array };

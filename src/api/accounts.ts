@@ -17,11 +17,12 @@ import {
 } from '../accounts/account.ts';
 import type { CallerCache, LoginCache } from '../accounts/authenticate.ts';
 import * as bodies from '../accounts/bodies.ts';
-import { createKey, createSigningKey, createSmtpCredential, type NewKey } from '../accounts/create.ts';
+import { createKey, createSigningKey, createSmtpCredential } from '../accounts/create.ts';
 import {
   type ApiKeyRecord,
   credentialsOperation,
   keysOperation,
+  type NewKey,
   revokeCredentialOperation,
   revokeKeyOperation,
   updateCredentialOperation,

@@ -3,15 +3,13 @@
  * account's audit log, where its owners see them.
  */
 import type { Caller } from '../accounts/accounts.ts';
-import { changedBy } from '../audit/audit.ts';
 import { iso } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
-import { answer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { answer, type RouteDefinition } from '../http/route.ts';
 import { Type } from '../http/schema-type.ts';
 import { confirmationSchema, named } from '../http/validate.ts';
-import type { Database } from '../storage/database.ts';
+import { operatorChanges } from '../operator/operator.ts';
 import { endSupportAccessOperation, startSupportAccessOperation } from '../users/support-store.ts';
-import type { UserCaller } from '../users/user.ts';
 import { type UserRouteDeps, userRoute } from '../users/user-route.ts';
 
 const SUPPORT_ACCESS_MS = 3_600_000;
@@ -26,8 +24,6 @@ const REFUSALS = {
     failure('CONFLICT', { message: 'You are a member of this account and can read it without support access.' }),
   ),
 };
-
-type SupportRequest = Pick<RouteRequest<UserCaller>, 'caller' | 'params' | 'remoteAddress' | 'requestId'>;
 
 export function supportRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
   const { clock, sessions } = deps;
@@ -52,7 +48,7 @@ export function supportRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
         const accountId = request.params.id ?? '';
         const untilMs = clock.now() + SUPPORT_ACCESS_MS;
         const access = { sessionId: caller.sessionId, userId: caller.user.id, accountId, untilMs };
-        const outcome = await changesOf(deps, request, accountId).execute(startSupportAccessOperation, access);
+        const outcome = await operatorChanges(deps, request, accountId).execute(startSupportAccessOperation, access);
         if (outcome !== 'started') return REFUSALS[outcome];
         sessions.evictSession(caller.sessionId);
         return answer({ expiresAt: iso(untilMs) });
@@ -69,7 +65,7 @@ export function supportRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       handle: async (request) => {
         const { sessionId } = request.caller;
         const accountId = request.params.id ?? '';
-        const isEnded = await changesOf(deps, request, accountId).execute(endSupportAccessOperation, {
+        const isEnded = await operatorChanges(deps, request, accountId).execute(endSupportAccessOperation, {
           sessionId,
           accountId,
         });
@@ -80,21 +76,4 @@ export function supportRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       },
     }),
   ];
-}
-
-/** Changes by the operator, recorded in the account's audit log. */
-function changesOf(
-  { database, clock }: UserRouteDeps,
-  { caller, remoteAddress, requestId }: SupportRequest,
-  accountId: string,
-): Database {
-  const { actor } = caller;
-  return changedBy(database, {
-    actor,
-    accountId,
-    mode: null,
-    atMs: clock.now(),
-    address: remoteAddress,
-    requestId,
-  });
 }

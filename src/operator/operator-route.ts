@@ -37,8 +37,8 @@ export interface OperatorRouteDeps {
 }
 
 /**
- * Defines a route whose caller is an operator or an operator key; the pipeline passes one because of its `auth`, whatever callers the other
- * routes have.
+ * Defines a route whose caller is an operator or an operator key. Its `access` makes sure of that, so the type of the caller can differ
+ * from other routes.
  */
 export function operatorRoute<B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
   definition: Omit<RouteDefinition<CallerKey, B, Q>, 'access' | 'tag'> & { access?: Omit<RouteAccess, 'auth'> },

@@ -2,3 +2,4 @@
 export { type DestinationView, destinationBody, lastRepliesOf, readDestinations } from './destinations.ts';
 export { type OperatorKey, operatorKeysOperation, revokeOperatorKeyOperation } from './key-store.ts';
 export { createOperatorKey, createOperatorKeys, type OperatorKeys, operatorKeyBody } from './keys.ts';
+export { operatorChanges } from './operator-route.ts';

@@ -223,14 +223,18 @@ async function namesOf(tx: Transaction, query: StatisticsQuery, uncounted: Count
   return [...new Set([...stored.map(({ name }) => name), ...fresh])].slice(0, query.groups);
 }
 
-async function namedRows(tx: Transaction, query: StatisticsQuery, names: string[]): Promise<Counted[]> {
-  const requested = condition(query);
-  const named = rowset(
+function namesRowset(tx: Transaction, names: readonly string[]) {
+  return rowset(
     tx,
     'named',
     { name: 'text' },
     names.map((name) => ({ name })),
   );
+}
+
+async function namedRows(tx: Transaction, query: StatisticsQuery, names: string[]): Promise<Counted[]> {
+  const requested = condition(query);
+  const named = namesRowset(tx, names);
   const rows = await tx.all<StoredRow>(
     `SELECT ${STORED} FROM statistics s WHERE ${requested.sql} AND s.group_value IN (SELECT named.name FROM ${named.sql})`,
     ...requested.params,
@@ -245,12 +249,7 @@ const SUMS = COUNTERS.map((counter) => `CAST(sum(s.${columnOf(counter)}) AS BIGI
 async function otherRows(tx: Transaction, query: StatisticsQuery, names: readonly string[]): Promise<Counted[]> {
   if (query.groupBy === 'none') return [];
   const requested = condition(query);
-  const named = rowset(
-    tx,
-    'named',
-    { name: 'text' },
-    names.map((name) => ({ name })),
-  );
+  const named = namesRowset(tx, names);
   const rows = await tx.all<Pick<Counted, 'start' | Counter>>(
     `SELECT s.start, ${SUMS} FROM statistics s
      WHERE ${requested.sql} AND s.group_value NOT IN (SELECT named.name FROM ${named.sql}) GROUP BY s.start`,

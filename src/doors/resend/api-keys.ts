@@ -15,7 +15,7 @@ import {
   success,
   withId,
 } from './endpoint.ts';
-import { keyOf, list } from './lists.ts';
+import { listing } from './lists.ts';
 
 interface KeyBody {
   keyId: string;
@@ -63,17 +63,12 @@ export function apiKeyEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[]
       body: newKey,
       handle: create,
     }),
-    endpoint(deps, {
-      method: 'GET',
+    listing<KeyBody>(deps, {
       path: '/api-keys',
+      prefix: 'key',
       summary: 'List API keys, newest first',
-      handle: (context) =>
-        list<KeyBody>(context, {
-          path: '/api-keys',
-          keyOf: (id) => keyOf(idOfUuid('key', id)),
-          idOf: ({ keyId }) => uuidOf(keyId),
-          show: shown,
-        }),
+      idOf: ({ keyId }) => keyId,
+      show: shown,
     }),
     endpoint(deps, {
       method: 'PATCH',

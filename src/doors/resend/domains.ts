@@ -4,7 +4,7 @@
  */
 import type { Static } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
-import { idOfUuid, uuidOf } from '../../base/uuid-id.ts';
+import { uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
 import { Type } from '../../http/schema-type.ts';
 import {
@@ -18,7 +18,7 @@ import {
   success,
   withId,
 } from './endpoint.ts';
-import { keyOf, list } from './lists.ts';
+import { listing } from './lists.ts';
 
 interface DomainBody {
   domainId: string;
@@ -124,17 +124,12 @@ export function domainEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[]
       body: newDomain,
       handle: create,
     }),
-    endpoint(deps, {
-      method: 'GET',
+    listing<DomainBody>(deps, {
       path: '/domains',
+      prefix: 'dom',
       summary: 'List domains, newest first',
-      handle: (context) =>
-        list<DomainBody>(context, {
-          path: '/domains',
-          keyOf: (id) => keyOf(idOfUuid('dom', id)),
-          idOf: ({ domainId }) => uuidOf(domainId),
-          show: summary,
-        }),
+      idOf: ({ domainId }) => domainId,
+      show: summary,
     }),
     endpoint(deps, {
       method: 'GET',

@@ -2,9 +2,20 @@
  * Lists in Resend's form: `{ object: "list", has_more, data }`, with the parameters `limit`, `after` and `before` (ids). Postrider's lists
  * continue after a cursor: an id is converted into one. `before` is found by reading from the start.
  */
+import type { Caller } from '../../accounts/accounts.ts';
 import { ok, type Result } from '../../base/failure.ts';
+import type { IdPrefix } from '../../base/ids.ts';
+import { idOfUuid, uuidOf } from '../../base/uuid-id.ts';
 import { cursorOf, type PageKey } from '../../http/paging.ts';
-import { type EndpointAnswer, type EndpointContext, invalidField, success } from './endpoint.ts';
+import type { RouteDefinition } from '../../http/route.ts';
+import {
+  type EndpointAnswer,
+  type EndpointContext,
+  endpoint,
+  invalidField,
+  type ResendDoorDeps,
+  success,
+} from './endpoint.ts';
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
@@ -85,4 +96,33 @@ async function listBefore<T>(
     cursor = next;
   }
   return invalidField('before', 'is not among the newest entries of this list; page with after instead');
+}
+
+interface Listing<T> {
+  /** The path of Postrider's list, and of the list of this interface. */
+  path: string;
+  prefix: IdPrefix;
+  summary: string;
+  /** Returns Postrider's id of an entry. */
+  idOf(row: T): string;
+  show(row: T): unknown;
+}
+
+/** Returns the endpoint of a list that is sorted by id. */
+export function listing<T>(
+  deps: ResendDoorDeps,
+  { path, prefix, summary, idOf, show }: Listing<T>,
+): RouteDefinition<Caller> {
+  return endpoint(deps, {
+    method: 'GET',
+    path,
+    summary,
+    handle: (context) =>
+      list<T>(context, {
+        path,
+        keyOf: (id) => keyOf(idOfUuid(prefix, id)),
+        idOf: (row) => uuidOf(idOf(row)),
+        show,
+      }),
+  });
 }

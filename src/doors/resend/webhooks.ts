@@ -25,7 +25,7 @@ import {
   success,
   withId,
 } from './endpoint.ts';
-import { keyOf, list, listBody } from './lists.ts';
+import { list, listBody, listing } from './lists.ts';
 
 interface WebhookBody {
   webhookId: string;
@@ -247,17 +247,12 @@ export function webhookEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[
       body: newWebhook,
       handle: create,
     }),
-    endpoint(deps, {
-      method: 'GET',
+    listing<WebhookBody>(deps, {
       path: '/webhooks',
+      prefix: 'whk',
       summary: 'List webhooks, newest first',
-      handle: (context) =>
-        list<WebhookBody>(context, {
-          path: '/webhooks',
-          keyOf: (id) => keyOf(idOfUuid('whk', id)),
-          idOf: ({ webhookId }) => uuidOf(webhookId),
-          show: summary,
-        }),
+      idOf: ({ webhookId }) => webhookId,
+      show: summary,
     }),
     endpoint(deps, {
       method: 'GET',
