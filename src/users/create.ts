@@ -117,7 +117,8 @@ export function firstRunFile(directory: DataDirectory): string {
   return path.join(directory.path, 'first-run.json');
 }
 
-function draw(nowMs: number, baseUrl: string): FirstRun {
+/** Generates the ids and secrets of a first run. */
+function generateFirstRun(nowMs: number, baseUrl: string): FirstRun {
   const accountId = newId('acc', nowMs);
   const keyOf = (mode: 'live' | 'sandbox') => newKeyRow({ accountId, mode, scope: 'full', name: null }, nowMs).apiKey;
   return {
@@ -135,25 +136,25 @@ function draw(nowMs: number, baseUrl: string): FirstRun {
   };
 }
 
-const FIELDS = Object.keys(draw(0, 'http://localhost')) as (keyof FirstRun)[];
+const FIELDS = Object.keys(generateFirstRun(0, 'http://localhost')) as (keyof FirstRun)[];
 
-function readDrawn(file: string): FirstRun {
+function readFirstRun(file: string): FirstRun {
   const text = readFileSync(file, 'utf8');
   try {
     const found = JSON.parse(text) as Record<string, unknown>;
     if (FIELDS.every((field) => typeof found[field] === 'string')) return found as unknown as FirstRun;
   } catch {
-    // The error below covers this.
+    // Text that is not JSON is reported like JSON without the fields.
   }
   throw new Error(
     `${file} is not a valid first-run file; move it to another folder and restart Postrider to create new credentials`,
   );
 }
 
-/** Builds the rows of the generated credentials. */
-async function rowsOf(drawn: FirstRun, nowMs: number) {
-  const { accountId } = drawn;
-  const createdAt = Date.parse(drawn.createdAt);
+/** Builds the rows of a first run. */
+async function rowsOf(generated: FirstRun, nowMs: number) {
+  const { accountId } = generated;
+  const createdAt = Date.parse(generated.createdAt);
   const keyRow = (apiKey: string, mode: 'live' | 'sandbox') => ({
     id: keyIdOf(apiKey),
     accountId,
@@ -171,17 +172,17 @@ async function rowsOf(drawn: FirstRun, nowMs: number) {
     createdAt,
     passwordHash: await hashPassword(password),
   });
-  const userId = drawn.operatorUserId;
-  const secret = new URL(drawn.signInUrl).hash.slice('#token='.length);
+  const userId = generated.operatorUserId;
+  const secret = new URL(generated.signInUrl).hash.slice('#token='.length);
   return {
     marker: MARKER,
     account: { ...newAccount(ACCOUNT_NAME, 'enterprise', createdAt), id: accountId },
-    keys: [keyRow(drawn.apiKey, 'live'), keyRow(drawn.sandboxApiKey, 'sandbox')],
+    keys: [keyRow(generated.apiKey, 'live'), keyRow(generated.sandboxApiKey, 'sandbox')],
     credentials: await Promise.all([
-      credentialRow('live', drawn.smtpUsername, drawn.smtpPassword),
-      credentialRow('sandbox', drawn.sandboxSmtpUsername, drawn.sandboxSmtpPassword),
+      credentialRow('live', generated.smtpUsername, generated.smtpPassword),
+      credentialRow('sandbox', generated.sandboxSmtpUsername, generated.sandboxSmtpPassword),
     ]),
-    user: { id: userId, email: drawn.operatorEmail, emailVerified: 0, isOperator: 1, createdAt },
+    user: { id: userId, email: generated.operatorEmail, emailVerified: 0, isOperator: 1, createdAt },
     token: { ...tokenRow(secret, { purpose: 'first-run', byMail: false, nowMs }), userId },
   };
 }
@@ -201,11 +202,11 @@ export async function firstRun(
   const { database, clock, directory, baseUrl } = context;
   if ((await database.execute(metaOperation, MARKER)) !== null) return undefined;
   const file = firstRunFile(directory);
-  if (!existsSync(file)) writeDurableFile(file, `${JSON.stringify(draw(clock.now(), baseUrl), null, 2)}\n`);
-  const drawn = readDrawn(file);
+  if (!existsSync(file)) writeDurableFile(file, `${JSON.stringify(generateFirstRun(clock.now(), baseUrl), null, 2)}\n`);
+  const generated = readFirstRun(file);
   const changes = changedBy(database, systemOrigin(clock.now()));
-  if (await changes.execute(firstRunOperation, await rowsOf(drawn, clock.now()))) return drawn;
-  // Another node was faster, so these credentials are not valid. This does not hold after an own commit whose reply was lost.
-  if ((await database.execute(accountOperation, drawn.accountId)) === null) rmSync(file);
+  if (await changes.execute(firstRunOperation, await rowsOf(generated, clock.now()))) return generated;
+  // Another node was first, so these credentials are not valid; unless this node committed them, and only the reply was lost.
+  if ((await database.execute(accountOperation, generated.accountId)) === null) rmSync(file);
   return undefined;
 }

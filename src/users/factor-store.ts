@@ -21,8 +21,11 @@ async function lockUser(tx: Transaction, userId: string): Promise<void> {
   await tx.run('UPDATE app_user SET email = email WHERE id = ?', userId);
 }
 
-/** Records that the session of a user without a second factor set up the first one. A session cannot prove an earlier one in this way. */
-async function proveFactor(tx: Transaction, sessionId: string): Promise<void> {
+/**
+ * Marks a session as signed in with a second factor, after it set up the first one of its user. If the user already had one, the session
+ * must sign in with it instead.
+ */
+async function markSecondFactor(tx: Transaction, sessionId: string): Promise<void> {
   await tx.run(
     "UPDATE user_session SET signed_in_with = 'second-factor' WHERE id = ? AND signed_in_with = 'password'",
     sessionId,
@@ -64,7 +67,7 @@ export interface TotpConfirmation {
   nowMs: number;
 }
 
-/** Returns false if another secret is pending by now. */
+/** Returns false if the pending secret is no longer `sealed`. */
 export const confirmTotpOperation = change(
   'users.confirmTotp',
   async (tx, { userId, sessionId, sealed, step, codeHashes, nowMs }: TotpConfirmation): Promise<boolean> => {
@@ -85,7 +88,7 @@ export const confirmTotpOperation = change(
       recoveryTable,
       codeHashes.map((codeHash) => ({ userId, codeHash })),
     );
-    if (isFirst) await proveFactor(tx, sessionId);
+    if (isFirst) await markSecondFactor(tx, sessionId);
     return true;
   },
   { action: 'totp.confirm', resourceId: ({ userId }) => userId, did: (_, isDone) => (isDone ? {} : undefined) },
@@ -188,7 +191,7 @@ export const addPasskeyOperation = change(
     const isFirst = !(await hasSecondFactor(tx, userId));
     await insertMany(tx, tokenTable, [answered]);
     await insertMany(tx, passkeyTable, [passkey]);
-    if (isFirst) await proveFactor(tx, sessionId);
+    if (isFirst) await markSecondFactor(tx, sessionId);
     return 'added';
   },
   {

@@ -11,26 +11,27 @@ import { hash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import type { Transaction } from '../storage/operation.ts';
 
+/** Allows `burst` attempts in a row, then one per interval. */
 interface Rate {
-  atOnce: number;
-  oneInMs: number;
+  burst: number;
+  intervalMs: number;
 }
 
-/** Another attempt is possible in waitMs; `limit` is the number of attempts at once. */
+/** Another attempt is possible after waitMs; `limit` is the burst of the rate. */
 export interface Wait {
   waitMs: number;
   limit: number;
 }
 
-const PER_USER: Rate = { atOnce: 10, oneInMs: 60_000 };
-const PER_ADDRESS: Rate = { atOnce: 30, oneInMs: 20_000 };
+const PER_USER: Rate = { burst: 10, intervalMs: 60_000 };
+const PER_ADDRESS: Rate = { burst: 30, intervalMs: 20_000 };
 /** Limits of emails with a link, by recipient and by requester. */
-const RESETS_PER_USER: Rate = { atOnce: 3, oneInMs: 600_000 };
-const RESETS_PER_ADDRESS: Rate = { atOnce: 20, oneInMs: 60_000 };
+const RESETS_PER_USER: Rate = { burst: 3, intervalMs: 600_000 };
+const RESETS_PER_ADDRESS: Rate = { burst: 20, intervalMs: 60_000 };
 export const KNOWN_FOR_MS = 90 * 86_400_000;
 
 /** The allowances that an attempt has used. */
-export type TakenTokens = { key: string; oneInMs: number }[];
+export type TakenTokens = { key: string; intervalMs: number }[];
 
 /** Returns an address for limits: the network of an IPv6 address, since a host can use any address in it. */
 export function limitedAddress(address: string): string {
@@ -69,7 +70,7 @@ export function takeAttempt(
   return take(tx, wanted, nowMs);
 }
 
-/** The same for requesting a link by email. */
+/** Uses the allowance of a request for a link by email, or returns when another one is possible. */
 export function takeReset(tx: Transaction, { name, address, nowMs }: Attempt): Promise<TakenTokens | Wait> {
   const wanted: Wanted = [
     [`reset-from:${address}`, RESETS_PER_ADDRESS],
@@ -82,30 +83,30 @@ type Wanted = [key: string, rate: Rate][];
 
 async function take(tx: Transaction, wanted: Wanted, nowMs: number): Promise<TakenTokens | Wait> {
   const taken: TakenTokens = [];
-  for (const [key, { atOnce, oneInMs }] of wanted) {
+  for (const [key, { burst, intervalMs }] of wanted) {
     const changed = await tx.run(
       `INSERT INTO sign_in_limit (key, taken_until) VALUES (?, ?)
        ON CONFLICT (key) DO UPDATE SET
          taken_until = CASE WHEN sign_in_limit.taken_until > ? THEN sign_in_limit.taken_until ELSE ? END + ?
        WHERE sign_in_limit.taken_until <= ?`,
       key,
-      nowMs + oneInMs,
+      nowMs + intervalMs,
       nowMs,
       nowMs,
-      oneInMs,
-      nowMs + (atOnce - 1) * oneInMs,
+      intervalMs,
+      nowMs + (burst - 1) * intervalMs,
     );
     if (changed === 0) {
       const row = await tx.get<{ until: number }>('SELECT taken_until AS until FROM sign_in_limit WHERE key = ?', key);
-      return { waitMs: Math.max(1, (row?.until ?? nowMs) - (atOnce - 1) * oneInMs - nowMs), limit: atOnce };
+      return { waitMs: Math.max(1, (row?.until ?? nowMs) - (burst - 1) * intervalMs - nowMs), limit: burst };
     }
-    taken.push({ key, oneInMs });
+    taken.push({ key, intervalMs });
   }
   return taken;
 }
 
-/** Returns the allowance of a successful attempt. */
+/** Gives back the allowance of a successful attempt. */
 export async function returnTokens(tx: Transaction, taken: TakenTokens): Promise<void> {
-  for (const { key, oneInMs } of taken)
-    await tx.run('UPDATE sign_in_limit SET taken_until = taken_until - ? WHERE key = ?', oneInMs, key);
+  for (const { key, intervalMs } of taken)
+    await tx.run('UPDATE sign_in_limit SET taken_until = taken_until - ? WHERE key = ?', intervalMs, key);
 }

@@ -89,8 +89,8 @@ export type Invited =
   | { outcome: 'member-already' | 'unproven' | 'full' };
 
 /**
- * Makes the user of this address a member. A user with a password only has to log in; another gets a link, which replaces earlier ones, so
- * that an old link in other hands does not open what was added later.
+ * Makes the user of this address a member. A user with a password only has to log in. Any other user gets a link, which replaces earlier
+ * ones, so a person who has an old link does not get access to this account.
  */
 export const inviteOperation = change(
   'users.invite',

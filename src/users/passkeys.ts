@@ -63,13 +63,13 @@ export function createChallenges(secretKey: Uint8Array) {
       head.writeUIntBE(nowMs + LIFETIME_MS, NONCE_BYTES, TIME_BYTES);
       return Buffer.concat([head, tagOf(purpose, head)]).toString('base64url');
     },
-    isOurs: (purpose: Purpose, challenge: string, nowMs: number): boolean => {
+    isValid: (purpose: Purpose, challenge: string, nowMs: number): boolean => {
       const bytes = Buffer.from(challenge, 'base64url');
       if (bytes.length !== NONCE_BYTES + TIME_BYTES + TAG_BYTES || bytes.toString('base64url') !== challenge)
         return false;
       const head = bytes.subarray(0, NONCE_BYTES + TIME_BYTES);
-      const isWhole = timingSafeEqual(tagOf(purpose, head), bytes.subarray(head.length));
-      return isWhole && nowMs < head.readUIntBE(NONCE_BYTES, TIME_BYTES);
+      const isAuthentic = timingSafeEqual(tagOf(purpose, head), bytes.subarray(head.length));
+      return isAuthentic && nowMs < head.readUIntBE(NONCE_BYTES, TIME_BYTES);
     },
   };
 }
@@ -82,7 +82,7 @@ export function createPasskeys(deps: PasskeyDeps, signIn: SignInService) {
     const { origin, hostname } = new URL(deps.baseUrl);
     const isOwn = isOwnOrigin(request, deps.baseUrl);
     return {
-      isChallenge: (challenge) => challenges.isOurs(purpose, challenge, clock.now()),
+      isChallenge: (challenge) => challenges.isValid(purpose, challenge, clock.now()),
       origins: isOwn ? [...new Set([origin, request.headers.origin!])] : [origin],
       rpId: hostname,
     };

@@ -70,20 +70,20 @@ export function createPasswords(deps: PasswordDeps, signIn: SignInService) {
     if (!(await sendsMail(deps))) return;
     const nowMs = clock.now();
     const secret = newSecret();
-    const isMade = await database.execute(requestResetOperation, {
+    const isStored = await database.execute(requestResetOperation, {
       email,
       nowMs,
       name: limitedName(email),
       address: limitedAddress(remoteAddress),
       token: tokenRow(secret, { purpose: 'reset', byMail: true, nowMs }),
     });
-    if (!isMade) return;
+    if (!isStored) return;
     const text = resetText(linkOf(deps.baseUrl, 'reset', secret), nowMs);
     await deps.mail.sendTo({ to: email, subject: 'Set a new password', text });
   };
 
   return {
-    /** Returns at once. */
+    /** Sends a link in the background, if the address has a user. Returns immediately. */
     requestReset: (given: string, { remoteAddress }: Pick<SessionRequest, 'remoteAddress'>): void => {
       if (waiting >= RESETS_WAITING) return;
       waiting += 1;
@@ -94,7 +94,7 @@ export function createPasswords(deps: PasswordDeps, signIn: SignInService) {
           waiting -= 1;
         });
     },
-    /** Ends every session of the user. */
+    /** Sets a password with the token of a link, and ends every session of the user. */
     setByLink: async (token: string, password: string, request: SessionRequest): Promise<Result<User>> => {
       const hash = tokenHash(token);
       // Checked first, so that an invalid link does not cost an argon2 hash.
@@ -108,7 +108,7 @@ export function createPasswords(deps: PasswordDeps, signIn: SignInService) {
       });
       return user === null ? NO_LINK : ok(user);
     },
-    /** Ends every other session of the user. */
+    /** Replaces the current password, and ends every other session of the user. */
     change: async (
       caller: UserCaller,
       given: { currentPassword: string; password: string },

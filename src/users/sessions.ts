@@ -76,7 +76,7 @@ export interface BrowserAddress {
   isOverHttps: boolean;
 }
 
-/** Set-Cookie for a new session, or, without a token, to delete it. */
+/** Returns the Set-Cookie header that stores the token of a session, or without a token, deletes the cookie. */
 export function sessionCookie({ baseUrl, isOverHttps }: BrowserAddress, token: string | undefined): AnswerHeaders {
   const secure = isOverHttps ? '; Secure' : '';
   const basePath = basePathOf(baseUrl);
@@ -85,7 +85,7 @@ export function sessionCookie({ baseUrl, isOverHttps }: BrowserAddress, token: s
     return `${COOKIE}=${value}; Path=${at}; HttpOnly; SameSite=Strict; Max-Age=${seconds}${secure}`;
   };
   if (basePath === '') return { 'Set-Cookie': cookie('/', token) };
-  // A cookie for the root, from before the base URL had a path, would be sent too; and two cookies are refused.
+  // The browser may have a cookie for the root, from before the base URL had a path. It is deleted, because two cookies are refused.
   return { 'Set-Cookie': [cookie('/'), cookie(basePath, token)] };
 }
 
@@ -110,7 +110,7 @@ export function newSession(
   return { session, token };
 }
 
-function isInForce(session: Session, nowMs: number): boolean {
+function isActive(session: Session, nowMs: number): boolean {
   return nowMs < session.expiresAt && nowMs - session.lastSeenAt < IDLE_MS;
 }
 
@@ -168,7 +168,7 @@ export function createSessions(options: SessionOptions): UserSessions {
       undefined,
   });
 
-  /** In the background; if one is lost, the next makes up for it. */
+  /** Records in the background that the session was used. A lost update does no harm: the next request makes another. */
   const touch = ({ id, lastSeenAt }: Session, nowMs: number): void => {
     if (nowMs - Math.max(lastSeenAt, touched.get(id) ?? 0) < TOUCH_MS) return;
     touched.delete(id);
@@ -186,7 +186,7 @@ export function createSessions(options: SessionOptions): UserSessions {
     const digest = hash('sha256', token, 'base64');
     const found = await cache.get(`${digest} ${accountId ?? ''}`, { digest, accountId });
     const nowMs = clock.now();
-    if (found === undefined || !isInForce(found.session, nowMs)) return UNAUTHORIZED;
+    if (found === undefined || !isActive(found.session, nowMs)) return UNAUTHORIZED;
     const crossSite = crossSiteFailure(request, options.baseUrl);
     if (crossSite !== undefined) return refuse(crossSite);
     touch(found.session, nowMs);

@@ -29,9 +29,10 @@ import type { User, UserCaller } from './user.ts';
 
 export const MINIMUM_PASSWORD = 12;
 export const LONGEST_PASSWORD = 256;
-const ASK_AT_ONCE = 4;
-/** SMTP logins wait for the same two cores. */
-const WAITING_AT_MOST = 100;
+/** Maximum number of login attempts that query the database at the same time. */
+const CONCURRENT_QUERIES = 4;
+/** Maximum number of waiting password checks above which logins are refused; SMTP logins, in the same queue, may wait longer. */
+const MAX_WAITING = 100;
 
 export const WRONG = refuse(failure('UNAUTHORIZED', { message: 'Incorrect email, password or code.' }));
 
@@ -42,7 +43,7 @@ export interface SignInDeps {
   secretKey: Uint8Array;
 }
 
-/** What a session and the audit log record of a request, and the session that it replaces. */
+/** The parts of a request that a session and the audit log record, and its cookie, whose session a login replaces. */
 export type SessionRequest = Pick<RouteRequest, 'headers' | 'remoteAddress' | 'requestId'> &
   Partial<Pick<RouteRequest, 'isSecure'>>;
 
@@ -80,12 +81,12 @@ export function tooMany({ waitMs, limit }: Wait): { ok: false; failure: Failure 
 }
 
 export function createSignIn({ database, clock, secretKey }: SignInDeps) {
-  const asking = createSemaphore(ASK_AT_ONCE);
+  const queries = createSemaphore(CONCURRENT_QUERIES);
 
   const begin = (email: string, { remoteAddress }: SessionRequest): Promise<SignInAttempt> => {
     const name = limitedName(email);
     const address = limitedAddress(remoteAddress);
-    return asking.run(() => database.execute(beginSignInOperation, { email, name, address, nowMs: clock.now() }));
+    return queries.run(() => database.execute(beginSignInOperation, { email, name, address, nowMs: clock.now() }));
   };
 
   /** Returns what the code uses up; undefined if it is wrong or missing. */
@@ -102,7 +103,7 @@ export function createSignIn({ database, clock, secretKey }: SignInDeps) {
   };
 
   const verify = (password: string, phc: string, isKnown: boolean): Promise<boolean> =>
-    verifyPassword(normalPassword(password), phc, { ahead: isKnown, atMost: WAITING_AT_MOST });
+    verifyPassword(normalPassword(password), phc, { ahead: isKnown, atMost: MAX_WAITING });
 
   /** Stores the session that a successful login starts. */
   const complete = async (

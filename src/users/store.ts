@@ -38,17 +38,21 @@ export function userOf(row: UserRow): User {
 }
 
 export async function insertUser(tx: Transaction, user: NewUser): Promise<boolean> {
-  return (await insertMany(tx, userTable, [user], 'ON CONFLICT (email) DO NOTHING')) === 1 && isOurs(tx, user);
+  return (await insertMany(tx, userTable, [user], 'ON CONFLICT (email) DO NOTHING')) === 1 && isStored(tx, user);
 }
 
-/** SQLite returns the number of rows inserted. */
-async function isOurs(tx: Transaction, { id, email }: NewUser): Promise<boolean> {
+/** On SQLite, insertMany also counts a row that a conflict skipped, so this checks whose address it is. */
+async function isStored(tx: Transaction, { id, email }: NewUser): Promise<boolean> {
   return (await tx.get<{ id: string }>('SELECT id FROM app_user WHERE email = ?', email))?.id === id;
+}
+
+async function removeLinks(tx: Transaction, userId: string): Promise<void> {
+  await tx.run("DELETE FROM user_token WHERE user_id = ? AND purpose <> 'answered'", userId);
 }
 
 /** Replaces earlier links of the user. */
 export async function putToken(tx: Transaction, token: NewToken): Promise<void> {
-  await tx.run("DELETE FROM user_token WHERE user_id = ? AND purpose <> 'answered'", token.userId);
+  await removeLinks(tx, token.userId);
   await insertMany(tx, tokenTable, [token]);
 }
 
@@ -61,7 +65,7 @@ export interface FirstRunRows {
   token: NewToken;
 }
 
-/** Stores everything of the first run, or nothing if it is already done (false). */
+/** Stores the rows of the first run. Returns false, and stores nothing, if the first run is already done. */
 export const firstRunOperation = change(
   'users.firstRun',
   async (tx, args: FirstRunRows): Promise<boolean> => {
@@ -102,7 +106,7 @@ export const userByEmailOperation = operation(
 export const createUserOperation = change('users.create', (tx, user: NewUser) => insertUser(tx, user), {
   action: 'user.create',
   resourceId: ({ id }) => id,
-  did: ({ email, isOperator }, isMade) => (isMade ? { email, isOperator: isOperator === 1 } : undefined),
+  did: ({ email, isOperator }, isCreated) => (isCreated ? { email, isOperator: isOperator === 1 } : undefined),
 });
 
 export interface PasswordReset {
@@ -180,7 +184,7 @@ export const setByTokenOperation = change(
       token.by_mail,
       token.user_id,
     );
-    await endEverything(tx, token.user_id, null);
+    await endSessionsAndLinks(tx, token.user_id, null);
     return row === undefined ? null : userOf(row);
   },
   {
@@ -190,13 +194,13 @@ export const setByTokenOperation = change(
   },
 );
 
-/** Ends all but one session of a user, and every link. */
-async function endEverything(tx: Transaction, userId: string, keptSessionId: string | null): Promise<void> {
+/** Ends the sessions of a user, except one, and deletes every link. */
+async function endSessionsAndLinks(tx: Transaction, userId: string, keptSessionId: string | null): Promise<void> {
   await tx.run('DELETE FROM user_session WHERE user_id = ? AND id <> ?', userId, keptSessionId ?? '');
-  await tx.run("DELETE FROM user_token WHERE user_id = ? AND purpose <> 'answered'", userId);
+  await removeLinks(tx, userId);
 }
 
-/** Sets a password with the previous one, whose hash must still be the verified one. */
+/** Sets a password after the previous one was verified. Returns false if `oldHash` is no longer the user's. */
 export const changePasswordOperation = change(
   'users.changePassword',
   async (
@@ -209,7 +213,7 @@ export const changePasswordOperation = change(
       args.userId,
       args.oldHash,
     );
-    if (changed === 1) await endEverything(tx, args.userId, args.keptSessionId);
+    if (changed === 1) await endSessionsAndLinks(tx, args.userId, args.keptSessionId);
     return changed === 1;
   },
   {

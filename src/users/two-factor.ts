@@ -29,12 +29,12 @@ const WHAT_TO_DO: Record<MissingFactor, string> = {
   'sign-in': 'Sign in again with your passkey or with a code of your authenticator app.',
 };
 
-/** The refusal of every call to an account that requires what the session lacks. */
+/** Returns the failure of a call to an account that requires two-factor authentication, which the session lacks. */
 export function twoFactorFailure(missing: MissingFactor): Failure {
   return failure('FORBIDDEN', { message: `This account requires two-factor authentication. ${WHAT_TO_DO[missing]}` });
 }
 
-/** The refusal to require of others what the session lacks. */
+/** Returns the failure of a user who requires two-factor authentication of others but has not signed in with it. */
 export function ownFactorFailure(missing: MissingFactor): Failure {
   const message = `Before you require two-factor authentication of others, use it yourself. ${WHAT_TO_DO[missing]}`;
   return failure('CONFLICT', { message });

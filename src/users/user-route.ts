@@ -24,7 +24,7 @@ export interface UserRouteDeps extends SessionOptions {
   oidc?: OidcSettings | undefined;
 }
 
-/** Defines a route whose caller is a user; the pipeline passes one because of its `auth`, whatever callers the other routes have. */
+/** Defines a route whose caller is a user. Its `access` makes sure of that, so the type of the caller can differ from other routes. */
 export function userRoute<B extends TSchema | undefined = undefined, Q extends TSchema | undefined = undefined>(
   definition: RouteDefinition<UserCaller, B, Q>,
 ): RouteDefinition<Caller> {
