@@ -237,6 +237,16 @@ export function apiClient(target: ApiTarget): ApiClient {
   };
 }
 
+/** An error response that ends the command. */
+export class RefusedCall extends Error {
+  readonly answer: ApiAnswer;
+
+  constructor(answer: ApiAnswer) {
+    super(`the service returned ${answer.status}`);
+    this.answer = answer;
+  }
+}
+
 /** Returns an error response of the API as the outcome of the command. */
 export function refusal({ status, body }: ApiAnswer): CommandOutcome {
   const { error } = body as {

@@ -6,7 +6,7 @@
  */
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { SuppressionReason } from '../suppressions/suppressions.ts';
-import { type ApiClient, type ApiOptions, apiClient, apiTarget, refusal } from './api-client.ts';
+import { type ApiClient, type ApiOptions, apiClient, apiTarget, RefusedCall, refusal } from './api-client.ts';
 import { type CommandCall, CommandError, type CommandOutcome, table, UsageError } from './command.ts';
 import { fileRows } from './import-files.ts';
 import { type Choices, type ImportedRow, kindOf, type RowKind, SOURCES, type Source } from './import-sources.ts';
@@ -147,22 +147,12 @@ async function readAll(source: Source, files: string[], choices: Choices, nowMs:
   );
 }
 
-/** A response that ends the command. */
-class RefusedError extends Error {
-  readonly outcome: CommandOutcome;
-
-  constructor(outcome: CommandOutcome) {
-    super('refused');
-    this.outcome = outcome;
-  }
-}
-
 /** Returns all items of a list of the API. */
 async function* listAll<T>(api: ApiClient, path: string): AsyncGenerator<T> {
   let cursor = '';
   do {
     const answer = await api.call({ method: 'GET', path: `${path}?limit=100${cursor}` });
-    if (answer.status !== 200) throw new RefusedError(refusal(answer));
+    if (answer.status !== 200) throw new RefusedCall(answer);
     yield* answer.body as unknown as T[];
     cursor = answer.nextCursor === undefined ? '' : `&cursor=${encodeURIComponent(answer.nextCursor)}`;
   } while (cursor !== '');
@@ -229,7 +219,7 @@ async function writeTemplates(api: ApiClient, plans: readonly TemplatePlan[]): P
       path: `/templates${isNew ? '' : `/${plan.templateId}`}${plan.isDraft ? '?publish=false' : ''}`,
       body: templateRequestOf(plan, plan.layout === null ? undefined : ids.get(plan.layout)),
     });
-    if (answer.status > 201) throw new RefusedError(refusal(answer));
+    if (answer.status > 201) throw new RefusedCall(answer);
     ids.set(plan.name, (answer.body as { templateId: string }).templateId);
   }
 }
@@ -237,7 +227,7 @@ async function writeTemplates(api: ApiClient, plans: readonly TemplatePlan[]): P
 async function applyPlan(api: ApiClient, { added, strengthened, newDomains, templates }: Plan): Promise<void> {
   const post = async (path: string, body: string, contentType?: string): Promise<void> => {
     const answer = await api.call({ method: 'POST', path, body, contentType });
-    if (answer.status > 201) throw new RefusedError(refusal(answer));
+    if (answer.status > 201) throw new RefusedCall(answer);
   };
   for (let i = 0; i < added.length; i += BATCH) {
     const lines = added.slice(i, i + BATCH).map(([email, { reason, expiresAt = '' }]) => {
@@ -336,7 +326,7 @@ export async function importFrom(call: CommandCall<ImportOptions>): Promise<Comm
     if (yes) await applyPlan(api, plan);
     return outcomeOf(wanted, plan, { isDone: yes, isSandbox: api.isSandbox });
   } catch (error) {
-    if (error instanceof RefusedError) return error.outcome;
+    if (error instanceof RefusedCall) return refusal(error.answer);
     throw error;
   }
 }

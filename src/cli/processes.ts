@@ -23,7 +23,7 @@ export interface Ports {
   smtpPort: number | undefined;
 }
 
-/** The metrics of a registry, as prom-client serializes them. */
+/** The metrics of a process, as prom-client serializes them. */
 type Samples = Awaited<ReturnType<Metrics['registry']['getMetricsAsJSON']>>;
 
 type FromProcess =
@@ -36,9 +36,9 @@ type ToProcess = { kind: 'scraped'; id: number; text: string } | { kind: 'report
 
 const FIRST_RESTART_MS = 1_000;
 const LAST_RESTART_MS = 30_000;
-/** A process that reports its metrics later than this is left out of a scrape. */
+/** A scrape waits this long for the metrics of a process, and then uses the ones that it reported last. */
 const REPORT_MS = 2_000;
-/** A process that ran for this time is restarted after the first delay again. */
+/** After a process has run for this time, the delays before its restarts start again from the first one. */
 const STABLE_MS = 60_000;
 
 export interface SupervisorOptions {
@@ -50,7 +50,7 @@ export interface SupervisorOptions {
   stopRequested: Promise<'stop'>;
 }
 
-/** Supervises until a stop request. Exit code 0 if all processes stopped cleanly; that of the first process if it could not start. */
+/** Runs until a stop request. The exit code is 0 if all processes stopped cleanly. If the first process could not start, it is the one of that process. */
 export async function serveProcesses(options: SupervisorOptions): Promise<CommandOutcome> {
   const { config } = options;
   if (config.databaseUrl === undefined)
@@ -197,7 +197,7 @@ class Supervisor {
     send(worker, { kind: 'scraped', id, text });
   }
 
-  /** Requests the metrics of all processes; of one that does not answer, those that it reported last remain. */
+  /** Requests the metrics of all processes. If a process does not answer, the metrics that it reported last are used. */
   async #collect(): Promise<void> {
     this.#lastScrape += 1;
     const id = this.#lastScrape;
@@ -241,7 +241,7 @@ function forwardLines(stream: NodeJS.ReadableStream, write: (text: string) => vo
   });
 }
 
-/** The supervisor of this service process; undefined if it runs alone. */
+/** Returns the connection of this service process to its supervisor; undefined if it has none. */
 export function supervisor(): SupervisorLink | undefined {
   return cluster.isWorker ? link() : undefined;
 }

@@ -5,7 +5,7 @@
 
 export type Verb = 'list' | 'show' | 'create' | 'set' | 'delete';
 
-/** A call besides those of every resource. */
+/** A call that only this resource has. */
 export interface Action {
   method: 'POST' | 'DELETE';
   /** Added to the path of the resource. */
@@ -14,11 +14,11 @@ export interface Action {
 }
 
 export interface Resource {
-  /** One message, as the first word of the commands. */
+  /** The resource in the singular, as the first word of the commands. */
   noun: string;
-  /** Several messages, in sentences. */
+  /** The resource in the plural, as in sentences. */
   plural: string;
-  /** The path of the list; the ID is added for one. */
+  /** The path of the list. The ID is appended for one resource. */
   path: string;
   /** The field with the ID. */
   id: string;

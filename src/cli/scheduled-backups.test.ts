@@ -38,7 +38,7 @@ test('a backup runs when it is due, and a failed one is retried after an hour', 
   /** Number of runs after this time. */
   const after = async (hours: number): Promise<number> => {
     clock.advance(hours * HOUR_MS);
-    await backups.look();
+    await backups.backUpIfDue();
     return runs;
   };
   assert.equal(await after(0), 1, 'the first backup runs immediately');
@@ -56,6 +56,6 @@ test('a backup runs when it is due, and a failed one is retried after an hour', 
 
   const again = start();
   t.after(() => again.stop());
-  await again.look();
+  await again.backUpIfDue();
   assert.equal(runs, 4, 'a restart does not run a backup early');
 });

@@ -20,7 +20,7 @@ const LOGGED_CHARACTERS = 500;
 
 export interface ScheduledBackups extends Running {
   /** Makes a backup now if one is due. */
-  look(): Promise<void>;
+  backUpIfDue(): Promise<void>;
 }
 
 interface ScheduledBackupOptions {
@@ -72,7 +72,7 @@ export function startScheduledBackups(options: ScheduledBackupOptions): Schedule
       lastMs === undefined ? [] : [{ labels: {}, value: Math.max(0, Math.round((clock.now() - lastMs) / 1_000)) }],
   );
 
-  const backUpIfDue = async (): Promise<void> => {
+  const backUp = async (): Promise<void> => {
     if (isStopping || !database.state().ready || clock.now() < notBeforeMs) return;
     lastMs = (await readKeptElsewhere(database)).scheduledBackupMs;
     if (lastMs !== undefined && clock.now() - lastMs < everyHours * HOUR_MS) return;
@@ -92,25 +92,25 @@ export function startScheduledBackups(options: ScheduledBackupOptions): Schedule
     }
   };
 
-  let looking: Promise<void> | undefined;
-  const look = (): Promise<void> => {
-    looking ??= backUpIfDue()
+  let running: Promise<void> | undefined;
+  const backUpIfDue = (): Promise<void> => {
+    running ??= backUp()
       .catch(() => undefined)
       .finally(() => {
-        looking = undefined;
+        running = undefined;
       });
-    return looking;
+    return running;
   };
-  const timer = setInterval(() => void look(), CHECK_MS);
+  const timer = setInterval(() => void backUpIfDue(), CHECK_MS);
   timer.unref();
-  void look();
+  void backUpIfDue();
   return {
-    look,
+    backUpIfDue,
     stop: async () => {
       isStopping = true;
       clearInterval(timer);
       child?.kill();
-      await looking;
+      await running;
     },
   };
 }

@@ -12,6 +12,7 @@ import {
   type ApiOptions,
   apiClient,
   apiTarget,
+  RefusedCall,
   refusal,
   sentOutcome,
 } from './api-client.ts';
@@ -45,26 +46,16 @@ interface Large {
   idempotencyKey: string;
 }
 
-/** An error response that ends the command. */
-class Refused extends Error {
-  readonly answer: ApiAnswer;
-
-  constructor(answer: ApiAnswer) {
-    super('refused');
-    this.answer = answer;
-  }
-}
-
 /** Errors that a retry with the same key cannot change; after any other error the uploaded files remain useful. */
-const HOPELESS = new Set([
+const FINAL_CODES = new Set([
   'SUBMISSION_NOT_FOUND',
   'SUBMISSION_ALREADY_USED',
   'IDEMPOTENCY_KEY_REUSED',
   'IDEMPOTENCY_KEY_MISMATCH',
 ]);
 
-function isHopeless({ body }: ApiAnswer): boolean {
-  return HOPELESS.has((body as { error?: { code?: string } }).error?.code ?? '');
+function isFinal({ body }: ApiAnswer): boolean {
+  return FINAL_CODES.has((body as { error?: { code?: string } }).error?.code ?? '');
 }
 
 /** Sends `mail` (fields of POST /send) with these files; returns the response of POST /send, or of the step that was refused. */
@@ -86,12 +77,12 @@ async function sendLarge(
     const attachmentSubmissionId = await uploadAll(large);
     const body = JSON.stringify({ ...mail, attachmentSubmissionId });
     const answer = await api.call({ method: 'POST', path: '/send', body, idempotencyKey });
-    if (answer.status !== 202) throw new Refused(answer);
+    if (answer.status !== 202) throw new RefusedCall(answer);
     state?.finish();
     return sentOutcome(api, answer);
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    if (isHopeless(error.answer)) state?.finish();
+    if (!(error instanceof RefusedCall)) throw error;
+    if (isFinal(error.answer)) state?.finish();
     return refusal(error.answer);
   } finally {
     ignoreInterrupt();
@@ -140,19 +131,19 @@ async function uploadAll(large: Large): Promise<string> {
     if (refused === undefined) return id;
     if (refused.status !== 403) break;
   }
-  throw new Refused({ status: refused?.status ?? 0, body: refusalBody(refused) });
+  throw new RefusedCall({ status: refused?.status ?? 0, body: refusalBody(refused) });
 }
 
 async function register({ api, manifest, idempotencyKey }: Large): Promise<Submission> {
   const answer = await api.call({ method: 'POST', path: '/attachments', body: manifest, idempotencyKey });
-  if (answer.status !== 201) throw new Refused(answer);
+  if (answer.status !== 201) throw new RefusedCall(answer);
   return answer.body as unknown as Submission;
 }
 
 /** Returns the indexes of the files that the service is waiting for. */
 async function waitingFiles({ api, files }: Large, submissionId: string): Promise<number[]> {
   const answer = await api.call({ method: 'GET', path: `/attachments/${submissionId}` });
-  if (answer.status !== 200) throw new Refused(answer);
+  if (answer.status !== 200) throw new RefusedCall(answer);
   const state = answer.body as { files: { status: string }[] };
   return files.flatMap((_, number) => (state.files[number]?.status === 'uploaded' ? [] : [number]));
 }
