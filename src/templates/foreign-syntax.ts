@@ -181,7 +181,7 @@ const FILTERS: Readonly<Record<string, string>> = {
 };
 
 /** Filters that another language needs and Liquid does not. */
-const NEEDLESS_FILTERS = new Set(['e', 'h', 'escapejs', 'autoescape']);
+const UNNECESSARY_FILTERS = new Set(['e', 'h', 'escapejs', 'autoescape']);
 
 const MAX_SHOWN = 60;
 /** Longer tags are compared by their start: the time of some patterns grows with the square of the length. */
@@ -208,14 +208,14 @@ function entityHint(tag: string): string | undefined {
   return `it has the HTML entity ${entity} inside the tag; write ${meant ?? 'the character itself'}`;
 }
 
-/** Returns what to write instead of the tag, as the rest of a sentence; undefined if no row matches. `said` is the parser's message. */
-export function foreignSyntaxHint(whole: string, message: string): string | undefined {
-  const tag = whole.slice(0, MAX_COMPARED);
+/** Returns what to write instead of the tag, as the rest of a sentence; undefined if no row matches. `message` is the parser's. */
+export function foreignSyntaxHint(source: string, message: string): string | undefined {
+  const tag = source.slice(0, MAX_COMPARED);
   const entity = entityHint(tag);
   if (entity !== undefined) return entity;
   const filter = /^undefined filter: (\S+)/.exec(message)?.[1];
   if (filter !== undefined) {
-    if (NEEDLESS_FILTERS.has(filter)) return `there is no filter ${filter}; HTML is always escaped, remove it`;
+    if (UNNECESSARY_FILTERS.has(filter)) return `there is no filter ${filter}; HTML is always escaped, remove it`;
     const known = FILTERS[filter];
     return `there is no filter ${filter}${known === undefined ? '; docs/guides/templates.md lists the filters' : `; write ${known}`}`;
   }

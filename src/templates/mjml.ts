@@ -25,7 +25,7 @@ const ELEMENTS = new Set(
     .map((name) => `mj-${name}`),
 );
 
-/** A source of 2,000,000 characters takes about 3 s of a quiet processor. */
+/** A source of 2,000,000 characters takes about 3 s on an idle processor. */
 const DEADLINE_MS = 20_000;
 const compilers = createSemaphore(2);
 /** Compilations that may wait or run: of one account, and of all. */
@@ -63,7 +63,7 @@ export async function compileMjml(source: string, accountId: string): Promise<Co
 
 type Compilation = ToHtmlResult | 'too-long' | undefined;
 
-/** Undefined if the compiler failed or did not finish in time. */
+/** Returns undefined if the compiler failed or did not finish in time. */
 function runCompiler(source: string): Promise<Compilation> {
   const worker = new Worker(new URL('./mjml-thread.ts', import.meta.url), {
     workerData: { source, maxLength: MAX_SOURCE_LENGTH },

@@ -101,7 +101,10 @@ interface RecentLimits<V> {
   weigh(key: string, value: V): number;
 }
 
-/** Creates a cache with two generations. When the young one is full, it replaces the old one. Reading an old entry makes it young. */
+/**
+ * Creates a cache with two generations. New entries and entries that are read are in the young generation. When it is full, it replaces the
+ * old one.
+ */
 export function createRecentCache<V>(limits: RecentLimits<V>): RecentCache<V> {
   let young = new Map<string, V>();
   let old = new Map<string, V>();

@@ -1,6 +1,6 @@
 /**
  * Stores the links that show a rendered template to anyone who has them. Each row has a snapshot of the template as it was rendered when
- * the link was created, so later versions do not appear behind an old link. A link works while its row exists, so deleting the row revokes
+ * the link was created, so later versions do not appear in an old link. A link works while its row exists, so deleting the row revokes
  * it immediately. Rows are deleted with their template, and by housekeeping once they have expired. The token of a link is not stored.
  */
 import { change } from '../audit/audit.ts';

@@ -16,8 +16,8 @@ import { type DeclaredVariable, hasSlot, inLayout, type Sources } from './templa
 const FRESH_MS = 700;
 const HEADS_KEPT = 5_000;
 const VERSIONS_KEPT = 1_000;
-/** Approximate bytes of cached sources and parsed templates, kept twice. */
-const KEPT_BYTES = 64_000_000;
+/** Maximum memory of each of the two generations of the cache: sources and parsed templates, approximately. */
+const GENERATION_BYTES = 64_000_000;
 
 /** One version within its layout, ready to be rendered. */
 export interface UsableTemplate extends Sources {
@@ -33,7 +33,7 @@ export interface UnusableTemplate {
   unusable: Failure;
 }
 
-/** Live templates keep their layout valid; a sandbox template cannot keep a live one. */
+/** Only sandbox templates can lose their layout, because they do not prevent changes to a live one. */
 const LAYOUT_LOST = failure('TEMPLATE_INVALID', {
   message:
     'The layout of this template was deleted or can no longer be used. Change the layoutTemplateId of the template.',
@@ -43,9 +43,9 @@ const LAYOUT_LOST = failure('TEMPLATE_INVALID', {
 type Found = UsableTemplate | UnusableTemplate | undefined;
 
 export interface TemplateSource {
-  /** Synchronous if cached; undefined if the account has no template with this id or name in this mode. */
+  /** Returns a promise only if the template is not cached; undefined if the account has no template with this id or name in this mode. */
   find(of: { accountId: string; mode: Mode }, reference: string): Found | Promise<Found>;
-  /** The same for the latest version, published or not; for previews. */
+  /** Like `find`, but for the latest version, published or not. Previews use it. */
   findLatest(of: { accountId: string; mode: Mode }, reference: string): Promise<Found>;
   /** Call this after the commit of any change to the account's templates. */
   changed(accountId: string): void;
@@ -76,7 +76,7 @@ const nameOf = ({ id, version, layoutId, layoutVersion }: TemplateHead): string 
 export function createTemplateSource({ database, clock }: { database: Database; clock: Clock }): TemplateSource {
   const versions = createRecentCache<UsableTemplate | UnusableTemplate>({
     entries: VERSIONS_KEPT,
-    weight: KEPT_BYTES,
+    weight: GENERATION_BYTES,
     weigh: (_, template) => weightOf(template),
   });
   const heads = createFreshCache<
