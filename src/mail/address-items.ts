@@ -3,7 +3,7 @@
  * linear in the text.
  */
 
-/** Replaces a comment; texts with control characters are refused before. */
+/** Stands for a removed comment. It occurs in no text, because texts with control characters are refused first. */
 export const MARK = '\u0001';
 
 export interface Uncommented {

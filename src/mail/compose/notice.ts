@@ -1,5 +1,5 @@
 /**
- * Renders a notice as the text and the html of an email, which say the same. Times are in the time zone of the account, which each of them
+ * Renders a notice as the text and the html of an email, with the same content. Times are in the time zone of the account, which each of them
  * names. The html uses tables and inline styles, as email clients require, and refers to no remote content.
  */
 import type { FactValue, NoticePart, OperatorNotice } from '../../base/notice.ts';

@@ -155,12 +155,12 @@ export interface EncodedBytes {
   data: Buffer;
 }
 
-/** Returns bytes of any charset as readable text if that costs little; line ends are CRLF. In memory of its own. */
+/** Returns bytes of any charset as readable text if that costs little; line ends are CRLF. The result has its own memory. */
 export function encodeTextBytes(bytes: Buffer): EncodedBytes {
   return encodeReadable(bytes, Buffer.allocUnsafeSlow);
 }
 
-/** Returns bytes as Base64 lines, in memory of its own. */
+/** Returns bytes as Base64 lines. The result has its own memory. */
 export function encodeBase64(bytes: Buffer): EncodedBytes {
   const data = Buffer.allocUnsafeSlow(base64SizeBytes(bytes.length));
   writeBase64(bytes, data, 0);

@@ -154,7 +154,7 @@ export const HEADER_LABELS = {
   `),
 } as const;
 
-/** How client footers open that name the device or client. */
+/** How footers start that name the device or client. */
 export const SENT_FROM_STARTS = wordList(`
   Sent from | Sent with | Sent via | Sent using | Sent by | Sent through | Secured with | This message was sent from
   This email was sent from | Composed with | Written with | Yahoo Mail:
@@ -169,7 +169,7 @@ export const SENT_FROM_STARTS = wordList(`
   Được gửi | Đã gửi | Dikirim | ส่งจาก | נשלח | أرسلت من | أُرسلت من | تم الإرسال | مرسل من | 发自 | 來自 | 来自 | 從我 | 从我 | 由 | 내 | 나의
 `);
 
-/** How footers open that offer an application. */
+/** How footers start that offer an application. */
 export const GET_STARTS = wordList(`
   Get | Download | Hol dir | Holen Sie sich | Laden Sie | Outlook für | Télécharger | Télécharge | Téléchargez | Obtenir | Obtenez
   Obtener | Obtén | Obtenga | Descargar | Descarga | Obter | Obtenha | Baixar | Baixe | Transferir | Scarica | Ottieni | Scaricare
@@ -179,12 +179,12 @@ export const GET_STARTS = wordList(`
   获取 | 取得 | 下载 | 下載
 `);
 
-/** How the first kind ends, in languages with the verb last. */
+/** How footers end that name the device or client, in languages with the verb last. */
 export const SENT_FROM_ENDS = wordList(`
   gesendet | gönderildi | から送信 | から送信されました | 发送 | 傳送 | 寄出 | 에서 보냄 | 에서 보낸 메일 | 에서 보냈습니다 | 보냄 | elküldve | küldve
 `);
 
-/** How the second kind ends. */
+/** How footers end that offer an application, in languages with the verb last. */
 export const GET_ENDS = wordList(`
   edinin | indirin | を入手 | を入手する | を入手してください | 다운로드 | 받기 | 가져오기 | beziehen | herunterladen | downloaden | ophalen
 `);

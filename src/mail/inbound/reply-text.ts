@@ -37,7 +37,7 @@ export function replyText(text: string | null): string | null {
   return written === '' ? null : written;
 }
 
-/** The same for a reply that has only HTML. */
+/** Like `replyText`, for a reply that has only HTML. */
 export function replyTextOfHtml(html: string): string | null {
   return replyText(htmlToText(withMarks(html)));
 }

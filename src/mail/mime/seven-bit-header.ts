@@ -74,20 +74,20 @@ function groupText(item: MailboxItem & { kind: 'mailbox' }): string {
 function listText(items: readonly MailboxItem[], shown: boolean): string | undefined {
   let out = '';
   let separator = '';
-  let behind: string[] | undefined;
+  let pending: string[] | undefined;
   for (const item of items) {
     if (item.kind === 'groupEnd') {
-      out += [';', ...(behind ?? [])].join(', ');
-      behind = undefined;
+      out += [';', ...(pending ?? [])].join(', ');
+      pending = undefined;
       separator = ', ';
     } else if (item.kind === 'group') {
       out += `${separator}${encodePhrase(clean(item.name).trim())}:`;
       separator = ' ';
-      behind = [];
+      pending = [];
     } else {
       const text = itemText(item);
       if (text === undefined && !shown) return undefined;
-      if (text === undefined && behind) behind.push(groupText(item));
+      if (text === undefined && pending) pending.push(groupText(item));
       else {
         out += separator + (text ?? groupText(item));
         separator = ', ';

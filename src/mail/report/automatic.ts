@@ -32,22 +32,22 @@ const LIST_FIELDS = [
 
 export type Automatic = 'auto-reply' | 'challenge' | 'list';
 
-/** Certain signs in subject and fields: checked before a text is read as a bounce. */
-export function saysAutomatic(mail: ReceivedMail): Automatic | undefined {
+/** Classifies mail by reliable signs in its subject and fields, before its text is read as a bounce. */
+export function automaticByHeader(mail: ReceivedMail): Automatic | undefined {
   if (CHALLENGE_FIELDS.some((name) => mail.header.first(name) !== '')) return 'challenge';
   const subject = subjectOf(mail);
   if (CHALLENGE.test(subject)) return 'challenge';
   return AUTOMATIC_SUBJECT.test(subject) ? 'auto-reply' : undefined;
 }
 
-/** Signs in the text. */
-export function textOfAutomatic(text: string): Automatic | undefined {
+/** Classifies mail by phrases in its text. */
+export function automaticByText(text: string): Automatic | undefined {
   if (CHALLENGE.test(text.slice(0, 4000))) return 'challenge';
   return AUTOMATIC_TEXT.test(text.slice(0, 1500)) || HELD_TEXT.test(text.slice(0, 4000)) ? 'auto-reply' : undefined;
 }
 
-/** Weaker signs in the header and the text: bounces of old programs have some of these fields too. */
-export function seemsAutomatic({ header, reportType }: ReceivedMail, text: string): Automatic | undefined {
+/** Classifies mail by weaker signs in its header and text. Bounces of old programs have some of these fields too. */
+export function automaticByWeakSigns({ header, reportType }: ReceivedMail, text: string): Automatic | undefined {
   if (CHALLENGE.test(text.slice(0, 4000))) return 'challenge';
   const submitted = header.first('auto-submitted').trim().toLowerCase();
   const precedence = `${header.first('precedence')} ${header.first('x-precedence')}`.toLowerCase();

@@ -56,11 +56,11 @@ export interface Notice {
   hasWeakWords: boolean;
 }
 
-/** A notice states its result at the start. */
-const LOOKED_AT = 6000;
+/** Number of characters that are searched: a notice states its result at the start. */
+const NOTICE_CHARACTERS = 6000;
 
 export function readNotice(subject: string, text: string): Notice {
-  const body = withoutConditions(text.slice(0, LOOKED_AT));
+  const body = withoutConditions(text.slice(0, NOTICE_CHARACTERS));
   const [title, words] = [folded(subject), folded(body)];
   const failed = { bySubject: FAILED.test(title), byText: FAILED.test(words) };
   const reply = REPLY.test(body) ? 'full' : BARE_REPLY.test(body) ? 'bare' : undefined;
@@ -86,7 +86,7 @@ const FINAL_TEXT =
 /** Returns whether a bounce reports that the mail is still queued. */
 export function isDelayNotice(subject: string, text: string): boolean {
   if (FINAL_TEXT.test(text)) return false;
-  const [title, words] = [folded(subject), folded(text.slice(0, LOOKED_AT))];
+  const [title, words] = [folded(subject), folded(text.slice(0, NOTICE_CHARACTERS))];
   if (DELAY_TEXT.test(text) || DELAYED.test(title)) return true;
   if (FINAL_REPLY.test(text) || FAILED.test(title)) return false;
   return DELAYED.test(words) || (DELAY_SUBJECT.test(subject) && !/fail|undeliver|returned/i.test(subject));

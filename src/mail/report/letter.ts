@@ -2,7 +2,7 @@
  * Reads a message to postmaster or abuse for the operator: its author and text. Never throws.
  */
 import { inTimeSlice } from '../../base/time-slice.ts';
-import { saysAutomatic } from './automatic.ts';
+import { automaticByHeader } from './automatic.ts';
 import { addressIn } from './quoted-reply.ts';
 import { readReceived, subjectOf } from './received.ts';
 import { readableTexts } from './texts.ts';
@@ -42,7 +42,7 @@ export async function readLetter(raw: Uint8Array): Promise<Letter> {
     replyTo: addressIn(header.first('reply-to')) ?? addressIn(from),
     subject: subjectOf(mail).slice(0, MAX_FIELD),
     text: text.slice(0, MAX_TEXT).toWellFormed(),
-    isAutomaticReply: /^\s*auto-replied/i.test(header.first('auto-submitted')) || saysAutomatic(mail) !== undefined,
+    isAutomaticReply: /^\s*auto-replied/i.test(header.first('auto-submitted')) || automaticByHeader(mail) !== undefined,
     hasForwarded,
   };
 }

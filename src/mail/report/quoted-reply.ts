@@ -14,7 +14,7 @@ export interface QuotedReply {
 const CODE =
   /(?:^|said:|[\s:;("'<>#,[])(4[2-7]\d|5[0-7]\d)(?=[\s,:;)\]"#-]|$)(?!\s?(?:bytes|kb|mb|messages|seconds|hours|days|minutes)\b)/gi;
 const STATUS = /(?<![\d.])([245]\.\d{1,2}\.\d{1,3})(?!\d|\.\d)/g;
-const MAX_LOOKED_AT = 8000;
+const MAX_SEARCHED = 8000;
 const MAX_TEXT = 64_000;
 const MAX_DIAGNOSTIC = 1000;
 /** Codes that one reply repeats on each of its lines (`550-5.1.1 …  550 5.1.1 …`). */
@@ -26,7 +26,7 @@ const ADDRESS =
 
 /** Returns the first address in a text, without brackets and leading punctuation. */
 export function addressIn(text: string): string | null {
-  return addressesIn(text.slice(0, MAX_LOOKED_AT), 1)[0] ?? null;
+  return addressesIn(text.slice(0, MAX_SEARCHED), 1)[0] ?? null;
 }
 
 /** Returns every address without duplicates. */
@@ -61,7 +61,7 @@ export const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu;
 /** Collapses white space, removes codes repeated on a reply's lines, and limits the length. */
 export function tidied(text: string): string {
   return text
-    .slice(0, MAX_LOOKED_AT)
+    .slice(0, MAX_SEARCHED)
     .replace(UNPRINTABLE, ' ')
     .replace(/\s+/g, ' ')
     .trim()

@@ -4,7 +4,7 @@
  */
 
 import { inTimeSlice } from '../../base/time-slice.ts';
-import { saysAutomatic, seemsAutomatic, textOfAutomatic } from './automatic.ts';
+import { automaticByHeader, automaticByText, automaticByWeakSigns } from './automatic.ts';
 import { type Notice, readNotice, senderOf } from './bounce-phrases.ts';
 import { readDeliveryStatus } from './delivery-status.ts';
 import { readComplaint } from './feedback-report.ts';
@@ -35,7 +35,7 @@ function statedRecipients(mail: ReceivedMail): ReportedRecipient[] {
   return stated.map((one) => ({ ...one, originalRecipient: one.originalRecipient ?? failed[0]! }));
 }
 
-/** The same for programs that put the fields into the text. */
+/** Like `statedRecipients`, for programs that put the fields into the text. */
 function recipientsInText(text: string): ReportedRecipient[] {
   const at = text.search(/^final-recipient[ \t]*:/im);
   return at < 0 ? [] : readDeliveryStatus(Buffer.from(text.slice(at).replaceAll('\n', '\r\n')).toString('latin1'));
@@ -75,7 +75,7 @@ interface Returned {
   human: ReportText;
 }
 
-/** The line that introduces the quoted mail. */
+/** Matches the line that introduces the quoted mail. */
 const FOLLOWS =
   /^[\s*=#>.-]*$|(?:original|unsent|returned|bounced|undelivered) (?:message|mail|e-mail)|copy of (?:the|your) |(?:message )?headers? (?:follow|of)|below this line/i;
 
@@ -139,9 +139,9 @@ function isTextBounce({ mail, text, isAttached, human }: Returned, notice: Notic
     const isProven = failed.byText
       ? isAttached || reply === 'full'
       : reply === 'full' && hasWeakWords && !isAnswer(mail);
-    return isProven && seemsAutomatic(mail, text) === undefined;
+    return isProven && automaticByWeakSigns(mail, text) === undefined;
   }
-  const automatic = reply === undefined ? textOfAutomatic(text) : undefined;
+  const automatic = reply === undefined ? automaticByText(text) : undefined;
   if (automatic === 'challenge' || (automatic !== undefined && !failed.byText)) return false;
   if (failed.byText || failed.bySubject || delayed || reply !== undefined || isNoticeSubject) return true;
   return hasWeakWords && namesRecipientFirst(human.lines);
@@ -185,15 +185,15 @@ interface Stated {
   recipients: ReportedRecipient[];
 }
 
-/** Reads its machine-readable parts. */
+/** Reads the machine-readable parts of a mail. */
 function readStated(mail: ReceivedMail): Stated {
   const attached = attachedOriginal(mail);
   return { attached, complaint: readComplaint(mail, attached), recipients: statedRecipients(mail) };
 }
 
-/** Reads its readable text, and classifies its author. */
+/** Reads the readable text of a mail, and classifies its author. */
 function readText(mail: ReceivedMail, returned: Returned, about: ReportedMail): Report {
-  const automatic = saysAutomatic(mail);
+  const automatic = automaticByHeader(mail);
   if (automatic && returned.human.failed.length === 0) return none(automatic);
   const recipients = readByText(returned);
   const mentioned = addressesIn(
@@ -201,7 +201,7 @@ function readText(mail: ReceivedMail, returned: Returned, about: ReportedMail): 
     MAX_MENTIONED,
   );
   if (recipients.length > 0) return { kind: 'bounce', recipients, mail: about, isForMachines: false, mentioned };
-  return none(automatic ?? seemsAutomatic(mail, returned.text) ?? 'not-a-report');
+  return none(automatic ?? automaticByWeakSigns(mail, returned.text) ?? 'not-a-report');
 }
 
 /**

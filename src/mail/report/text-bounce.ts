@@ -20,7 +20,7 @@ const MAX_HOST = 255;
 /** An address alone on its line, or before the text about it. */
 const ADDRESS_FIRST =
   /^[ \t*•-]{0,12}(?:[<"'([]|&lt;){0,3}(?:\S{1,60}:\d{1,12}:<)?(?:mailto:|smtp:)?([^\s<>()[\]"',;:]{1,64}@[\p{L}\p{N}._-]{1,250})(?:[>"')\]]|&gt;){0,3}\s{0,5}(?:$|[:;,(.[<-]|\s)/iu;
-/** From a session transcript: `550 5.1.1 <a@b.example>... User unknown`. */
+/** Matches a line of a session transcript: `550 5.1.1 <a@b.example>... User unknown`. */
 const REPLY_FIRST = /^[ \t]{0,12}(?=[45]\d\d[ -](?:[45]\.\d{1,3}\.\d{1,3} )?<([^<>\s]{3,320})>\.\.\.)/;
 /** A label before an address. */
 const LABELLED =
@@ -33,7 +33,7 @@ interface Found {
   address: string;
   line: number;
   /** Index on the line after the address. */
-  behind: number;
+  after: number;
 }
 
 export interface ReportText {
@@ -64,7 +64,7 @@ function addressLines(lines: readonly string[], pattern: RegExp): Found[] {
     const match = NOT_A_RECIPIENT.test(text) ? null : pattern.exec(text);
     const address = match && addressIn(match[1]!);
     if (!match || !address) continue;
-    found.push({ address, line, behind: match.index + match[0].length });
+    found.push({ address, line, after: match.index + match[0].length });
   }
   return found;
 }
@@ -95,7 +95,7 @@ function recipientsIn({ lines, subject, failed, own, deliveredTo, to }: ReportTe
     const known = anywhere.filter((one) => to.some((other) => sameAddress(other, one.address)));
     if (anywhere.length > 0) return known.length > 0 ? known : anywhere.slice(0, 1);
   }
-  const inSubject = addressesIn(subject, 1).map((address) => ({ address, line: -1, behind: 0 }));
+  const inSubject = addressesIn(subject, 1).map((address) => ({ address, line: -1, after: 0 }));
   return [...once(addressLines(lines, ADDRESS_FIRST)), ...inSubject.filter(mayBe)].slice(0, 1);
 }
 
@@ -104,7 +104,7 @@ function firstMentions(lines: readonly string[], addresses: readonly string[]): 
   return addresses.map((address) => {
     const wanted = address.toLowerCase();
     const line = lower.findIndex((one) => one.includes(wanted));
-    return { address, line, behind: line < 0 ? 0 : lower[line]!.indexOf(wanted) + wanted.length };
+    return { address, line, after: line < 0 ? 0 : lower[line]!.indexOf(wanted) + wanted.length };
   });
 }
 
@@ -114,7 +114,7 @@ const MAIL_FOLLOWS = /^\W*(?:bounced|original|returned|unsent) (?:message|mail|e
 function blockOf(lines: readonly string[], found: Found, all: readonly Found[]): string[] {
   if (found.line < 0) return [];
   const next = Math.min(...all.filter((one) => one.line > found.line).map((one) => one.line), found.line + MAX_BLOCK);
-  const block = [lines[found.line]!.slice(found.behind)];
+  const block = [lines[found.line]!.slice(found.after)];
   let length = block[0]!.length;
   for (const line of lines.slice(found.line + 1, next)) {
     length += line.length;
@@ -206,7 +206,7 @@ export function readTextBounce(text: ReportText): ReportedRecipient[] {
   return found.map((one) => {
     const block = blockOf(lines, one, found);
     const reply = paragraphOfReply(block) || (found.length === 1 ? paragraphOfReply(lines) : '');
-    const inFront = one.line < 0 ? '' : tidied(lines[one.line]!.slice(0, one.behind));
+    const inFront = one.line < 0 ? '' : tidied(lines[one.line]!.slice(0, one.after));
     const quoted = quotedReply(reply === '' ? reasonWithoutReply(block, inFront, ofText.reason) : reply);
     const remoteHost = remoteHostIn(block.join(' ').slice(0, 2000));
     return reported(ofText, quoted, { finalRecipient: one.address, remoteHost });
