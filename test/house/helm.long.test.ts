@@ -177,6 +177,8 @@ describe('the Helm chart', { skip }, () => {
     assert.deepEqual(podsFor('postrider-inbound'), ['postrider-delivery']);
     const { metrics, scaleTargetRef } = find('HorizontalPodAutoscaler', 'postrider-delivery').spec;
     assert.equal(scaleTargetRef.name, 'postrider-delivery');
+    const { resources } = find('Deployment', 'postrider-delivery').spec.template.spec.containers[0];
+    assert.deepEqual(resources, { requests: { cpu: '250m', memory: '256Mi' }, limits: { memory: '2Gi' } });
     const queue = metrics.find((one: Manifest) => one.type === 'External').external;
     assert.match(
       readFileSync(path.join(root, 'docs/reference/metrics.md'), 'utf8'),
@@ -261,6 +263,19 @@ describe('the Helm chart', { skip }, () => {
     [{ roles: [{ name: '', roles: ['api', 'smtp', 'delivery'], replicas: 1 }] }, /No entry of roles runs webhooks/],
     [{ roles: [apart[0]!, apart[0]!] }, /its own name/],
     [{ roles: [{ ...apart[1]!, replicas: 1 }] }, /roles\.0/],
+    [{ resources: null, roles: [apart[0]!, apart[1]!], inbound: { enabled: true } }, /cpuPercent is a share of/],
+    [
+      {
+        roles: [
+          {
+            ...apart[1]!,
+            roles: ['api', 'smtp', 'delivery', 'webhooks'],
+            autoscaling: { minReplicas: 3, maxReplicas: 2, cpuPercent: 70 },
+          },
+        ],
+      },
+      /minReplicas must not be greater/,
+    ],
     [{ submission: { enabled: false } }, /submission\.enabled needs/],
     [{ inbound: { enabled: true } }, /inbound\.enabled needs/],
     [{ submission: { proxyProtocol: true } }, /trustedProxies/],
@@ -348,6 +363,7 @@ function checkSecurity({ spec, metadata }: Manifest): void {
     runAsUser: 65_532,
     runAsGroup: 65_532,
     fsGroup: 65_532,
+    fsGroupChangePolicy: 'OnRootMismatch',
     seccompProfile: { type: 'RuntimeDefault' },
   });
   assert.equal(spec.enableServiceLinks, false, 'a Service named postrider would set POSTRIDER_PORT');
@@ -362,8 +378,14 @@ function checkSecurity({ spec, metadata }: Manifest): void {
   assert.match(container.image, /^registry\.example\.com\/postrider(:\d+\.\d+\.\d+|@sha256:\w{64})$/);
   if (metadata.labels['app.kubernetes.io/component'] === 'migration') return;
   assert.ok(spec.terminationGracePeriodSeconds >= container.lifecycle.preStop.sleep.seconds + 35, 'a stop takes 30 s');
-  assert.equal(container.readinessProbe.httpGet.path, '/ready');
-  assert.equal(container.livenessProbe.httpGet.path, '/health');
+  const { readinessProbe, livenessProbe, startupProbe } = container;
+  assert.equal(readinessProbe.httpGet.path, '/ready');
+  assert.equal(livenessProbe.httpGet.path, '/health');
+  for (const { timeoutSeconds } of [readinessProbe, livenessProbe, startupProbe]) {
+    assert.ok(timeoutSeconds >= 5, 'a busy pod may answer late');
+  }
+  assert.ok(startupProbe.periodSeconds * startupProbe.failureThreshold >= 1800, 'a start may migrate a large database');
+  assert.ok(livenessProbe.periodSeconds * livenessProbe.failureThreshold >= 60);
 }
 
 /** The variables of a container, with a sample for each that comes from a Secret. */

@@ -41,6 +41,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 app.kubernetes.io/component: {{ default "node" $group.name }}
 {{- end -}}
 
+{{/* The resources of the pods of one entry of roles: those of all pods, and its own. */}}
+{{- define "postrider.resources" -}}
+{{- $root := index . 0 -}}
+{{- $group := index . 1 -}}
+{{- $all := deepCopy (default dict $root.Values.resources) -}}
+{{- with merge (deepCopy (default dict $group.resources)) $all }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
 {{- define "postrider.image" -}}
 {{- $repository := required "Set image.repository to your image, for example registry.example.com/postrider." .Values.image.repository -}}
 {{- if .Values.image.digest -}}
@@ -143,6 +151,8 @@ securityContext:
   runAsUser: {{ .Values.runAsUser }}
   runAsGroup: {{ .Values.runAsUser }}
   fsGroup: {{ .Values.runAsUser }}
+  # Otherwise each start changes the group of every file of a content volume.
+  fsGroupChangePolicy: OnRootMismatch
   seccompProfile: { type: RuntimeDefault }
 {{- end -}}
 
@@ -187,9 +197,19 @@ capabilities: { drop: [ALL] }
 {{- define "postrider.check" -}}
 {{- $names := list -}}
 {{- $runs := list -}}
+{{- $root := . -}}
 {{- range .Values.roles -}}
 {{- $names = append $names (default "" .name) -}}
 {{- $runs = concat $runs .roles -}}
+{{- $resources := include "postrider.resources" (list $root .) | fromYaml -}}
+{{- if and (dig "cpuPercent" 0 (default dict .autoscaling)) (not (or (dig "requests" "cpu" "" $resources) (dig "limits" "cpu" "" $resources))) -}}
+{{- fail "autoscaling.cpuPercent is a share of resources.requests.cpu. Set it." -}}
+{{- end -}}
+{{- with .autoscaling -}}
+{{- if gt (int .minReplicas) (int .maxReplicas) -}}
+{{- fail "autoscaling.minReplicas must not be greater than maxReplicas." -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- if ne (len $names) (len (uniq $names)) -}}
 {{- fail "Each entry of roles must have its own name." -}}
