@@ -8,6 +8,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node
 import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { parse } from 'yaml';
 import { freePort } from '../kit/free-ports.ts';
 import { missing } from '../kit/requirements.ts';
 import { type Service, startService } from '../kit/start-service.ts';
@@ -34,6 +35,187 @@ test('promtool accepts the alerting rules', { skip }, (t) => {
   assert.match(check(alerts), new RegExp(`SUCCESS: ${count} rules found`));
   assert.throws(() => check(alerts.replace('> 900', '> 900 >')), /could not parse expression/, 'control');
 });
+
+/** Samples of one time series, at intervals of a minute, in the notation of promtool. */
+interface Samples {
+  series: string;
+  values: string;
+}
+
+/** A situation, and the alerts that fire in it after so many minutes. */
+interface Situation {
+  name: string;
+  samples: Samples[];
+  minutes: number;
+  firing: Record<string, { labels: Record<string, string>; summary: string }[]>;
+}
+
+const MODE = 'job="postrider",mode="live"';
+/** One node accepts messages, and two deliver them. `bounced` and `delivered` are messages a minute, at both together. */
+const deliveries = (bounced: number, delivered: number): Samples[] => [
+  { series: `postrider_messages_accepted_total{${MODE},instance="api"}`, values: '0+100x120' },
+  ...['one', 'two'].flatMap((instance) => [
+    { series: `postrider_messages_bounced_total{${MODE},instance="${instance}"}`, values: `0+${bounced / 2}x120` },
+    { series: `postrider_messages_delivered_total{${MODE},instance="${instance}"}`, values: `0+${delivered / 2}x120` },
+  ]),
+  { series: 'postrider_messages_bounced_total{job="postrider",mode="sandbox",instance="one"}', values: '0+500x120' },
+];
+const webhooks = (failed: number, succeeded: number): Samples[] => [
+  {
+    series: 'postrider_webhook_attempts_total{job="postrider",result="failed",instance="one"}',
+    values: `0+${failed}x120`,
+  },
+  {
+    series: 'postrider_webhook_attempts_total{job="postrider",result="succeeded",instance="two"}',
+    values: `0+${succeeded}x120`,
+  },
+];
+const [NODE, JOB] = [{ job: 'postrider', instance: 'one' }, { job: 'postrider' }];
+const steady = (series: string, value: number | string): Samples => ({
+  series: series.replace('{', `{job="postrider",instance="one",`),
+  values: typeof value === 'string' ? value : `${value}+0x120`,
+});
+
+const SITUATIONS: Situation[] = [
+  {
+    name: '10 % of the messages bounce, at nodes that accept none',
+    samples: deliveries(10, 90),
+    minutes: 90,
+    firing: {
+      PostriderBounceRateHigh: [{ labels: JOB, summary: '10% of the live messages of the last hour bounced.' }],
+    },
+  },
+  {
+    name: '4 % of the messages bounce',
+    samples: deliveries(4, 96),
+    minutes: 90,
+    firing: { PostriderBounceRateHigh: [] },
+  },
+  {
+    name: 'a few messages bounce, and no other is sent',
+    samples: deliveries(0.2, 0),
+    minutes: 90,
+    firing: { PostriderBounceRateHigh: [] },
+  },
+  {
+    name: 'most requests of webhooks fail',
+    samples: webhooks(6, 4),
+    minutes: 60,
+    firing: { PostriderWebhooksFailing: [{ labels: JOB, summary: '60% of webhook requests fail.' }] },
+  },
+  { name: 'less than half fail', samples: webhooks(4, 6), minutes: 60, firing: { PostriderWebhooksFailing: [] } },
+  {
+    name: 'one request in five seconds fails',
+    samples: ['/send', '/messages/:id'].map((route) =>
+      steady(`postrider_http_requests_total{class="5xx",status="503",route="${route}"}`, '0+6x120'),
+    ),
+    minutes: 20,
+    firing: {
+      PostriderServerErrors: [{ labels: { instance: 'one' }, summary: '0.20 requests per second fail with 5xx.' }],
+    },
+  },
+  {
+    name: 'one request a minute fails',
+    samples: [steady('postrider_http_requests_total{class="5xx",status="500",route="/send"}', '0+1x120')],
+    minutes: 20,
+    firing: { PostriderServerErrors: [] },
+  },
+  {
+    name: 'certificates have 13 days left, but one is self-signed',
+    samples: ['files', 'self-signed'].map((source) =>
+      steady(
+        `postrider_certificate_expiry_seconds{port="smtp",name="mail.example.com",source="${source}"}`,
+        13 * 86_400,
+      ),
+    ),
+    minutes: 90,
+    firing: {
+      PostriderCertificateExpires: [
+        {
+          labels: { ...NODE, port: 'smtp', name: 'mail.example.com', source: 'files' },
+          summary: 'The certificate of mail.example.com expires in 13d 0h 0m 0s.',
+        },
+      ],
+    },
+  },
+  {
+    name: 'a certificate has 15 days left, the disk 2.1 GB, and the last backup is a day old',
+    samples: [
+      steady('postrider_certificate_expiry_seconds{source="authority"}', 15 * 86_400),
+      steady('postrider_disk_free_bytes{disk="data"}', 2.1e9),
+      steady('postrider_backup_age_seconds{}', 86_400),
+    ],
+    minutes: 90,
+    firing: { PostriderCertificateExpires: [], PostriderDiskAlmostFull: [], PostriderBackupMissing: [] },
+  },
+  {
+    name: 'the disk has 1.5 GiB, and the last backup is three days old',
+    samples: [
+      steady('postrider_disk_free_bytes{disk="data"}', 1.5 * 2 ** 30),
+      steady('postrider_backup_age_seconds{}', 3 * 86_400),
+    ],
+    minutes: 90,
+    firing: {
+      PostriderDiskAlmostFull: [{ labels: { ...NODE, disk: 'data' }, summary: '1.5GiB are free on data. Postrider rejects messages below its minimum.' }],
+      PostriderBackupMissing: [{ labels: NODE, summary: 'The last scheduled backup is 3d 0h 0m 0s old.' }],
+    },
+  },
+  {
+    name: 'a message was due for 19 minutes, and then attempted',
+    samples: [steady('postrider_queue_oldest_age_seconds{}', '0+60x19 0x40')],
+    minutes: 20,
+    firing: {
+      PostriderQueueStuck: [],
+    },
+  },
+  {
+    name: 'a message has been due for 25 minutes',
+    samples: [steady('postrider_queue_oldest_age_seconds{}', '0+60x40')],
+    minutes: 25,
+    firing: {
+      PostriderQueueStuck: [{ labels: NODE, summary: 'A message has been due for 25m 0s and was not attempted.' }],
+    },
+  },
+];
+
+/** The situations for promtool. */
+function ruleTests(): object[] {
+  const rules = (parse(alerts) as { groups: { rules: Alert[] }[] }).groups.flatMap((group) => group.rules);
+  return SITUATIONS.map(({ name, samples, minutes, firing }) => ({
+    name,
+    interval: '1m',
+    input_series: samples,
+    alert_rule_test: Object.entries(firing).map(([alertname, expected]) => {
+      const { labels, annotations } = rules.find((one) => one.alert === alertname)!;
+      return {
+        eval_time: `${minutes}m`,
+        alertname,
+        exp_alerts: expected.map((one) => ({
+          exp_labels: { ...labels, ...one.labels },
+          exp_annotations: { ...annotations, summary: one.summary },
+        })),
+      };
+    }),
+  }));
+}
+
+test('alerts with arithmetic fire in the right situations only', { skip }, (t) => {
+  const folder = folderOf(t);
+  const file = path.join(folder, 'tests.yaml');
+  const check = (text: string): string => {
+    writeFileSync(path.join(folder, 'alerts.yaml'), text);
+    writeFileSync(file, JSON.stringify({ rule_files: ['alerts.yaml'], evaluation_interval: '1m', tests: ruleTests() }));
+    return execFileSync('promtool', ['test', 'rules', file], { encoding: 'utf8', stdio: 'pipe' });
+  };
+  assert.match(check(alerts), /SUCCESS/);
+  assert.throws(() => check(alerts.replaceAll('by (job, namespace)', 'by (instance)')), /FAILED/, 'control');
+});
+
+interface Alert {
+  alert: string;
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+}
 
 interface Panel {
   title: string;
