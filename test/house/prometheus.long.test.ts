@@ -156,7 +156,12 @@ const SITUATIONS: Situation[] = [
     ],
     minutes: 90,
     firing: {
-      PostriderDiskAlmostFull: [{ labels: { ...NODE, disk: 'data' }, summary: '1.5GiB are free on data. Postrider rejects messages below its minimum.' }],
+      PostriderDiskAlmostFull: [
+        {
+          labels: { ...NODE, disk: 'data' },
+          summary: '1.5GiB are free on data. Postrider rejects messages below its minimum.',
+        },
+      ],
       PostriderBackupMissing: [{ labels: NODE, summary: 'The last scheduled backup is 3d 0h 0m 0s old.' }],
     },
   },

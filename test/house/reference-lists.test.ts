@@ -95,6 +95,9 @@ test('metrics and their types; counters end with _total, times and sizes with th
   }
 });
 
+/** Labels that Prometheus adds to every series, the last one on Kubernetes. */
+const TARGET_LABELS = ['instance', 'job', 'namespace'];
+
 /** Returns the metrics and labels in a PromQL expression that docs/reference/metrics.md does not list. */
 function unknownInQuery(query: string): string[] {
   const known = new Map(rowsOf('reference/metrics.md').map(([name, , labels = '']) => [name!, labels.split(', ')]));
@@ -103,12 +106,12 @@ function unknownInQuery(query: string): string[] {
     const labels = known.get(name);
     if (!labels) unknown.push(name);
     for (const [, label = ''] of selector.matchAll(/(\w+)(?:=~?|!=|!~)/g)) {
-      if (label !== 'instance' && !labels?.includes(label)) unknown.push(`${name}: ${label}`);
+      if (!TARGET_LABELS.includes(label) && !labels?.includes(label)) unknown.push(`${name}: ${label}`);
     }
   }
   const all = [...known.values()].flat();
   for (const [, labels = ''] of query.matchAll(/\bby \(([^)]*)\)/g)) {
-    unknown.push(...labels.split(', ').filter((label) => !['instance', 'le', ...all].includes(label)));
+    unknown.push(...labels.split(', ').filter((label) => ![...TARGET_LABELS, 'le', ...all].includes(label)));
   }
   return unknown;
 }
