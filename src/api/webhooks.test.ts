@@ -281,17 +281,26 @@ test('deliveries are listed, retried and replayed', async () => {
   const second = await owner.get(`${path}/deliveries?limit=3&cursor=${first.headers['x-next-cursor']}`);
   assert.deepEqual([...(first.body as []), ...(second.body as [])], all);
   const one = `${path}/deliveries/${all[2].deliveryId}`;
+  hook.answer({ status: 503 });
+  await owner.post(`${one}/retry`);
+  const failing = await waitUntil('the failure', async () => (await owner.get(path)).body.failingSince);
+  assert.deepEqual(
+    ((await owner.get('/webhooks')).body as never as { failingSince: string }[]).map((webhook) => webhook.failingSince),
+    [failing],
+  );
+  hook.answer({});
   const retried = await owner.post(`${one}/retry`);
   assert.equal(retried.body.status, 'pending', retried.text);
-  await waitUntil('the retry', () => hook.requests.length === 6);
+  await waitUntil('the retry', () => hook.requests.length === 7);
+  await waitUntil('the success', async () => (await owner.get(path)).body.failingSince === undefined);
   const after = await waitUntil('the record of the retry', async () => {
     const { body: list } = await owner.get(`${path}/deliveries?status=succeeded&eventType=Send`);
-    return list[2]?.attempts === 2 ? list : undefined;
+    return list[2]?.attempts === 3 ? list : undefined;
   });
   const log = after[2].attemptLog as { time: string; responseStatus: number }[];
   assert.deepEqual(
     log.map(({ responseStatus }) => responseStatus),
-    [200, 200],
+    [200, 503, 200],
   );
   assert.ok(log[0]!.time < log[1]!.time);
   assert.deepEqual(after[0].attemptLog[0], {
@@ -304,14 +313,14 @@ test('deliveries are listed, retried and replayed', async () => {
   for (const filter of ['status=failed', 'eventType=Bounce'])
     assert.deepEqual((await owner.get(`${path}/deliveries?${filter}`)).body, []);
   assert.equal((await owner.get(`${path}/deliveries?status=late`)).status, 400);
-  assert.equal(hook.requests[5]!.headers['webhook-id'], all[2].eventId);
+  assert.equal(hook.requests[6]!.headers['webhook-id'], all[2].eventId);
   assert.equal((await owner.post(`${path}/deliveries/del_nothing/retry`)).status, 404);
   const span = { since: '2020-01-01T00:00:00Z', until: '2040-01-01T00:00:00Z' };
   const dry = await owner.post(`${path}/replay?dryRun=true`, span);
   assert.deepEqual([dry.status, dry.body], [200, { message: '5 events would be sent again.', events: 5 }]);
   assert.equal((await owner.post(`${path}/replay?dryRun=maybe`, span)).status, 400);
   assert.equal((await owner.post(`${path}/replay`, span)).body.events, 5);
-  await waitUntil('the replay', () => hook.requests.length === 11);
+  await waitUntil('the replay', () => hook.requests.length === 12);
   assert.equal((await owner.post(`${path}/replay`, { ...span, eventTypes: ['Bounce'] })).body.events, 0);
   assert.equal((await owner.post(`${path}/replay`, { since: span.until, until: span.since })).status, 400);
   await owner.put(path, { url: hook.url, events: ['Send'], enabled: false });

@@ -116,6 +116,12 @@ const endpointShape = {
   maxBatch: Type.Integer(),
   createdAt: Type.String({ format: 'date-time' }),
   updatedAt: Type.String({ format: 'date-time' }),
+  failingSince: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description: 'Set while deliveries fail: the first failure since the last success.',
+    }),
+  ),
   disabledReason: Type.Optional(Type.String()),
   inboundRouteId: Type.Optional(
     Type.String({ description: 'Set if the webhook receives only the mail of one inbound route.' }),
@@ -321,7 +327,8 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       access: { auth: 'key' },
       operationId: 'getWebhook',
       summary: 'Get a webhook',
-      description: 'Returns the webhook without its secret. disabledReason is set if Postrider disabled the webhook.',
+      description:
+        'Returns the webhook without its secret. failingSince is set while its deliveries fail, disabledReason if Postrider disabled it.',
       response: { status: 200, schema: endpointSchema },
       async handle(request: Request) {
         const row = await database.execute(findEndpointOperation, keyOf(request));

@@ -23,6 +23,8 @@ export interface EndpointRow {
   events: string;
   description: string | null;
   enabled: number;
+  /** Unix ms of the first failure since the last success; null if the last attempt succeeded. */
+  failing_since: number | null;
   disabled_reason: string | null;
   inbound_route_id: string | null;
   created_at: number;
@@ -61,6 +63,7 @@ export function endpointBody(row: EndpointRow): Record<string, unknown> {
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   };
+  if (row.failing_since !== null) body.failingSince = iso(row.failing_since);
   if (row.enabled === 0 && row.disabled_reason !== null) body.disabledReason = row.disabled_reason;
   if (row.inbound_route_id !== null) body.inboundRouteId = row.inbound_route_id;
   if (row.format !== null) {

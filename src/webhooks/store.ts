@@ -12,7 +12,7 @@ import { type EndpointRow, ROTATION_MS } from './endpoints.ts';
 import { endTurns, waitForClaims } from './turns.ts';
 
 const SHOWN =
-  'id, mode, url, events, description, enabled, disabled_reason, inbound_route_id, created_at, updated_at, format, format_events, header_names, ordered, max_batch';
+  'id, mode, url, events, description, enabled, failing_since, disabled_reason, inbound_route_id, created_at, updated_at, format, format_events, header_names, ordered, max_batch';
 
 export interface EndpointFields {
   url: string;

@@ -1078,7 +1078,7 @@ export interface paths {
   "/webhooks/{id}": {
     /**
      * Get a webhook
-     * @description Returns the webhook without its secret. disabledReason is set if Postrider disabled the webhook.
+     * @description Returns the webhook without its secret. failingSince is set while its deliveries fail, disabledReason if Postrider disabled it.
      */
     get: operations["getWebhook"];
     /**
@@ -3963,6 +3963,11 @@ export interface components {
       createdAt: string;
       /** Format: date-time */
       updatedAt: string;
+      /**
+       * Format: date-time
+       * @description Set while deliveries fail: the first failure since the last success.
+       */
+      failingSince?: string;
       disabledReason?: string;
       /** @description Set if the webhook receives only the mail of one inbound route. */
       inboundRouteId?: string;
@@ -4123,6 +4128,11 @@ export interface components {
       createdAt: string;
       /** Format: date-time */
       updatedAt: string;
+      /**
+       * Format: date-time
+       * @description Set while deliveries fail: the first failure since the last success.
+       */
+      failingSince?: string;
       disabledReason?: string;
       /** @description Set if the webhook receives only the mail of one inbound route. */
       inboundRouteId?: string;
@@ -4153,6 +4163,11 @@ export interface components {
       createdAt: string;
       /** Format: date-time */
       updatedAt: string;
+      /**
+       * Format: date-time
+       * @description Set while deliveries fail: the first failure since the last success.
+       */
+      failingSince?: string;
       disabledReason?: string;
       /** @description Set if the webhook receives only the mail of one inbound route. */
       inboundRouteId?: string;
@@ -7895,7 +7910,7 @@ export interface operations {
   };
   /**
    * Get a webhook
-   * @description Returns the webhook without its secret. disabledReason is set if Postrider disabled the webhook.
+   * @description Returns the webhook without its secret. failingSince is set while its deliveries fail, disabledReason if Postrider disabled it.
    */
   getWebhook: {
     parameters: {
