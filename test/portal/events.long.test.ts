@@ -93,6 +93,7 @@ test('events from another node, a lost connection, a pause, and filters', {
 
   await t.test('are filtered by the URL, and open next to the list', async () => {
     await send(here, 'ten', { to: 'bounced@example.com', tags: ['night'] });
+    await page.getByRole('button', { name: 'More filters' }).click();
     await page.getByLabel('Tag').fill('night');
     await page.waitForURL(/tag=night/);
     await page.getByRole('row', { name: /Bounce.*ten/ }).waitFor();

@@ -62,7 +62,7 @@ test('messages can be found by any property, and the filters stay in the URL', {
   await page.getByRole('button', { name: 'Clear filters' }).click();
   await row(page, 'Your order').waitFor();
   assert.doesNotMatch(page.url(), /status|q=/);
-  await page.getByRole('button', { name: 'Filters', exact: true }).click();
+  await page.getByRole('button', { name: 'More filters' }).click();
   await page.getByRole('combobox', { name: 'Metadata' }).fill('order=17');
   await page.getByRole('combobox', { name: 'Metadata' }).press('Enter');
   await row(page, 'Your order').waitFor({ state: 'detached' });

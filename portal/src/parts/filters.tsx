@@ -1,6 +1,7 @@
 /** The filters above a list, stored in the page's URL: choices, dates, and texts, with saved filters and a button that clears all. */
 import { Button, Select, TextInput } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
+import { IconFilter } from '../icons.ts';
 import { useSearchState } from '../search-state.ts';
 import { filters as texts } from '../texts/parts.ts';
 import { FILTER_FIELDS, type FilteredList } from './filter-fields.ts';
@@ -14,27 +15,30 @@ interface FiltersProps {
   /** On a phone, only the first field is shown until the user asks for the others. */
   isLong?: boolean;
   children: ReactNode;
-  /** More fields, below the others. */
-  more?: ReactNode;
+  /** The fields that few users need, below the others: a button opens them, and shows how many are set. */
+  rare?: { fields: readonly string[]; content: ReactNode };
 }
 
-export function Filters({ label, of, isLong = false, children, more }: FiltersProps) {
+export function Filters({ label, of, isLong = false, children, rare }: FiltersProps) {
   const [search, setSearch] = useSearchState();
   const fields = typeof of === 'string' ? FILTER_FIELDS[of] : of;
   const isFiltered = fields.some((field) => Boolean(search[field]));
-  const [isOpen, setOpen] = useState(!isLong || isFiltered);
+  const rareSet = rare?.fields.filter((field) => Boolean(search[field])).length ?? 0;
+  const [isOpen, setOpen] = useState(rare === undefined ? isFiltered : rareSet > 0);
+  const isClosed = isLong && !isOpen && !(rare !== undefined && isFiltered);
   return (
-    <search aria-label={label} className={classes.filters} data-closed={!isOpen || undefined}>
+    <search aria-label={label} className={classes.filters} data-closed={isClosed || undefined}>
       {children}
-      {isLong && (
+      {(isLong || rare !== undefined) && (
         <Button
-          className={classes.toggle}
+          className={rare === undefined ? classes.toggle : undefined}
           variant="default"
           size="sm"
+          leftSection={rare !== undefined && <IconFilter size={14} aria-hidden />}
           aria-expanded={isOpen}
           onClick={() => setOpen(!isOpen)}
         >
-          {texts.more}
+          {rareSet > 0 ? texts.moreSet(rareSet) : texts.more}
         </Button>
       )}
       {typeof of === 'string' && <SavedFilters list={of} />}
@@ -47,7 +51,7 @@ export function Filters({ label, of, isLong = false, children, more }: FiltersPr
           {texts.clear}
         </Button>
       )}
-      {more && <div className={classes.below}>{more}</div>}
+      {rare !== undefined && isOpen && <div className={classes.rare}>{rare.content}</div>}
     </search>
   );
 }

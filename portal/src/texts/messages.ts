@@ -33,8 +33,6 @@ export const filters = {
   },
   since: 'From',
   until: 'To',
-  more: 'Filters',
-  moreActive: (count: number) => `Filters (${count})`,
   to: 'Recipient',
   toHint: 'Contains…',
   from: 'Sender',

@@ -20,7 +20,11 @@ export const lists = {
 
 export const confirming = { close: 'Close', cancel: 'Cancel' };
 
-export const filters = { clear: 'Clear filters', more: 'More filters' };
+export const filters = {
+  clear: 'Clear filters',
+  more: 'More filters',
+  moreSet: (count: number) => `More filters (${count})`,
+};
 
 export const bulk = {
   label: 'Selected rows',

@@ -47,7 +47,7 @@ function Suggested({ name, values }: { name: 'action' | 'resource'; values: read
       value={typed}
       onChange={type}
       onOptionSubmit={apply}
-      style={{ flexBasis: '12rem' }}
+      style={{ flexBasis: '11rem' }}
     />
   );
 }

@@ -40,11 +40,22 @@ export function EventFilters() {
   const [{ since }] = useSearchState();
   const spans = Object.entries(events.sinceChoices).map(([value, label]) => ({ value, label }));
   return (
-    <Filters label={events.filters} of="events" isLong>
+    <Filters
+      label={events.filters}
+      of="events"
+      isLong
+      rare={{
+        fields: ['tag', 'message'],
+        content: (
+          <>
+            <SearchField name="tag" label={events.tag} />
+            <SearchField name="message" label={events.message} />
+          </>
+        ),
+      }}
+    >
       <FilterChoice name="type" width="9rem" label={events.type} any={events.allTypes} data={TYPES} />
       <SearchField name="recipient" label={events.recipient} width="13rem" />
-      <SearchField name="tag" label={events.tag} width="8rem" />
-      <SearchField name="message" label={events.message} width="10rem" />
       <FilterChoice
         name="since"
         width="8.5rem"

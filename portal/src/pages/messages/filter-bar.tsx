@@ -1,22 +1,20 @@
 /** The filters of the message list: a search and two choices, the others behind a button. All are stored in the URL. */
-import { Button, Select, TagsInput, TextInput } from '@mantine/core';
+import { Select, TagsInput, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useCall } from '../../api.ts';
-import { IconFilter } from '../../icons.ts';
 import { FilterChoice, Filters } from '../../parts/filters.tsx';
 import { SearchField } from '../../parts/search-field.tsx';
 import { filters, messageList } from '../../texts/messages.ts';
-import { isPair, listed, TEXT_FILTERS, type useListQuery } from './list-query.ts';
+import { isPair, listed, MORE_FILTERS, TEXT_FILTERS, type useListQuery } from './list-query.ts';
 import classes from './messages.module.css';
 import { STATUSES } from './search-syntax.ts';
 
 type List = ReturnType<typeof useListQuery>;
 
 export function FilterBar({ list }: { list: List }) {
-  const { search, change, moreActive } = list;
-  const [isOpen, setOpen] = useState(moreActive > 0);
+  const { search, change } = list;
   return (
-    <Filters of="messages" more={isOpen && <MoreFilters list={list} />}>
+    <Filters of="messages" rare={{ fields: MORE_FILTERS, content: <MoreFilters list={list} /> }}>
       <SearchField
         name="q"
         type="search"
@@ -27,12 +25,14 @@ export function FilterBar({ list }: { list: List }) {
       />
       <FilterChoice
         name="status"
+        width="9.5rem"
         label={filters.status}
         any={filters.anyStatus}
         data={STATUSES.map((value) => ({ value, label: value.charAt(0).toUpperCase() + value.slice(1) }))}
       />
       <Select
         label={filters.range}
+        style={{ flexBasis: '9.5rem' }}
         value={search.range ?? ''}
         onChange={(range) => change({ range: range ?? undefined, since: undefined, until: undefined })}
         data={Object.entries(filters.ranges).map(([value, label]) => ({ value, label }))}
@@ -47,15 +47,6 @@ export function FilterBar({ list }: { list: List }) {
             onChange={({ currentTarget }) => change({ [name]: currentTarget.value })}
           />
         ))}
-      <Button
-        variant="default"
-        size="sm"
-        leftSection={<IconFilter size={14} aria-hidden />}
-        aria-expanded={isOpen}
-        onClick={() => setOpen(!isOpen)}
-      >
-        {moreActive > 0 ? filters.moreActive(moreActive) : filters.more}
-      </Button>
     </Filters>
   );
 }
@@ -69,7 +60,7 @@ function MoreFilters({ list }: { list: List }) {
   const missing =
     chosen === '' || known.some(({ value }) => value === chosen) ? [] : [{ value: chosen, label: chosen }];
   return (
-    <div className={classes.more}>
+    <>
       {TEXT_FILTERS.map((name) => (
         <SearchField key={name} name={name} label={filters[name]} placeholder={filters[`${name}Hint`]} />
       ))}
@@ -100,6 +91,6 @@ function MoreFilters({ list }: { list: List }) {
           change({ metadata: pairs.filter(isPair).join('\n') });
         }}
       />
-    </div>
+    </>
   );
 }

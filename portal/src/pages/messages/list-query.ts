@@ -10,7 +10,7 @@ import { STATUSES, searchTerms } from './search-syntax.ts';
 export type MessageQuery = Query<'listMessages'>;
 
 export const TEXT_FILTERS = ['to', 'from', 'subject'] as const;
-/** Filters that the button opens; it shows how many are set. */
+/** The filters that few users need. */
 export const MORE_FILTERS = [...TEXT_FILTERS, 'template', 'tags', 'metadata'] as const;
 const ALL = ['q', 'status', 'range', 'since', 'until', ...MORE_FILTERS] as const;
 
@@ -71,7 +71,6 @@ export function useListQuery() {
     change,
     query,
     isFiltered: ALL.some((name) => Boolean(search[name])),
-    moreActive: MORE_FILTERS.filter((name) => Boolean(search[name])).length,
     clear: () => change(Object.fromEntries(ALL.map((name) => [name, undefined]))),
   };
 }

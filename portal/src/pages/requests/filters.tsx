@@ -36,7 +36,21 @@ export function RequestFilters() {
   const [{ status = '' }, setSearch] = useSearchState();
   const keys = useKeys().map(({ keyId, name }) => ({ value: keyId, label: name ?? keyId }));
   return (
-    <Filters label={requests.filters} of="requests" isLong>
+    <Filters
+      label={requests.filters}
+      of="requests"
+      isLong
+      rare={{
+        fields: ['code', 'message', 'since'],
+        content: (
+          <>
+            <SearchField name="code" label={requests.code} />
+            <SearchField name="message" label={requests.message} />
+            <FilterDate name="since" label={requests.since} />
+          </>
+        ),
+      }}
+    >
       <SegmentedControl
         aria-label={requests.status}
         data={Object.entries(requests.statuses).map(([value, label]) => ({ value, label }))}
@@ -51,9 +65,6 @@ export function RequestFilters() {
         data={[...METHODS, { value: SMTP, label: requests.smtp }]}
       />
       <FilterChoice name="key" width="8.5rem" label={requests.key} any={requests.anyKey} data={keys} hasOthers />
-      <SearchField name="code" label={requests.code} width="8rem" />
-      <SearchField name="message" label={requests.message} width="9rem" />
-      <FilterDate name="since" width="8.5rem" label={requests.since} />
     </Filters>
   );
 }
