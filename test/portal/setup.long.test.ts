@@ -97,6 +97,20 @@ test('a domain is added, found in the DNS automatically, and removed unless undo
   assert.equal(await key.count(), 2, 'the present key and the next one');
   assert.equal(await button(page, 'Rotate DKIM keys').count(), 0, 'they are queued already');
 
+  const stored = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
+  stored
+    .prepare(`UPDATE domain SET status = 'failing', failing_since = ? WHERE id = ?`)
+    .run(Date.now() - 36 * 3_600_000, domainId);
+  await page.goto(`/app/live/domains/${domainId}`);
+  await page.getByText(/^Sending stopped .*\d\.$/).waitFor();
+  await page.goto('/app/live/domains');
+  await page
+    .getByRole('row', { name: /mail\.shop\.example Failing Republish the DKIM record\s*Sending stopped/ })
+    .waitFor();
+  stored.prepare(`UPDATE domain SET status = 'verified', failing_since = NULL WHERE id = ?`).run(domainId);
+  stored.close();
+  await page.goto(`/app/live/domains/${domainId}`);
+
   await button(page, 'Delete').click();
   await seen(page, 'No domains yet');
   await button(page, 'Undo').click();
@@ -230,6 +244,17 @@ test('a key is created, works, and is replaced', { skip }, async (t) => {
   const used = page.getByRole('row', { name: 'web shop' }).getByRole('cell').filter({ hasText: '3 hours ago' });
   assert.deepEqual((await used.innerText()).split(/\s*\n\s*/), ['3 hours ago', '2001:db8::7']);
   assert.equal(await statusOf(first), 200);
+  const expire = (at: number): void => {
+    const database = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
+    database.prepare(`UPDATE api_key SET expires_at = ? WHERE name = 'web shop'`).run(at);
+    database.close();
+  };
+  expire(Date.now() - 1_000);
+  await page.reload();
+  await page.getByRole('row', { name: /web shop Expired\s*Sandbox/ }).waitFor();
+  expire(Date.now() + 30 * 86_400_000);
+  await page.reload();
+  await page.getByRole('row', { name: /web shop Sandbox/ }).waitFor();
 
   await button(page, 'Rotate web shop').click();
   await button(page, 'Create replacement').click();

@@ -15,7 +15,7 @@ import {
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
-import { faultsOf } from './every-page.ts';
+import { animationsEnded, faultsOf } from './every-page.ts';
 
 const LIST = '/app/sandbox/webhooks';
 const EVERY = { since: '2020-01-01T00:00:00Z', until: '2040-01-01T00:00:00Z' };
@@ -47,6 +47,19 @@ async function choose(page: Page, name: string): Promise<void> {
 async function make({ page, catcher }: Stage): Promise<{ id: string; secret: string }> {
   await page.goto(LIST);
   await page.getByText('No webhooks yet').waitFor();
+  await page.setViewportSize({ width: 390, height: 600 });
+  await button(page, 'Create webhook').first().click();
+  await page.getByRole('dialog', { name: 'Create webhook' }).waitFor();
+  await animationsEnded(page);
+  assert.ok(
+    await page.evaluate(
+      'document.querySelector("[role=dialog] [type=submit]").getBoundingClientRect().bottom <= innerHeight',
+    ),
+    'the button is in sight before the fields are scrolled',
+  );
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  await page.setViewportSize({ width: 1280, height: 720 });
   await button(page, 'Event types').click();
   const catalogue = page.getByRole('dialog', { name: 'Event types' });
   await catalogue.getByText('"eventType": "Send"').waitFor();
@@ -84,7 +97,12 @@ async function testEvents({ page, catcher }: Stage): Promise<void> {
   const result = dialog.getByRole('region', { name: 'Result' });
   catcher.answer({ status: 503, body: '<b>closed for today</b>' });
   await button(page, 'Send test event').click();
-  await dialog.getByRole('combobox', { name: 'Event type' }).click();
+  const type = dialog.getByRole('combobox', { name: 'Event type' });
+  await waitUntil(
+    'the focus in the first field',
+    async () => (await type.evaluate('(field) => field === document.activeElement')) === true,
+  );
+  await type.click();
   await page.getByRole('option', { name: 'Bounce' }).click();
   await dialog.getByText('Sample payload').click();
   await dialog.getByText('"category": "mailbox-not-found"').waitFor();
@@ -108,6 +126,20 @@ async function testEvents({ page, catcher }: Stage): Promise<void> {
   await dialog.waitFor({ state: 'hidden' });
 }
 
+/** The list and the page of a webhook show that it fails, since when, and when Postrider tries again. */
+async function fails({ page }: Stage, id: string): Promise<void> {
+  const state = page.getByRole('heading', { level: 1 }).locator('..');
+  await state.getByText('Failing').waitFor();
+  await page
+    .getByText(/^Deliveries to this webhook are failing Every attempt has failed since .* HTTP status 500/)
+    .waitFor();
+  await page.getByText(/Next attempt in [345] minutes/).waitFor();
+  await page.getByRole('navigation').getByRole('link', { name: 'Webhooks' }).click();
+  await page.getByRole('row', { name: /Order service.*Failing\s*Since .*Next attempt in [345] minutes/ }).waitFor();
+  await page.getByRole('link', { name: /Order service/ }).click();
+  await page.waitForURL((url) => url.pathname === `${LIST}/${id}`);
+}
+
 /** Deliveries appear automatically; a failed one shows the error, and is retried. */
 async function deliveries(stage: Stage, id: string): Promise<void> {
   const { page, catcher } = stage;
@@ -117,6 +149,7 @@ async function deliveries(stage: Stage, id: string): Promise<void> {
   const bounce = page.getByRole('button', { name: 'Bounce', exact: true });
   await rows.filter({ has: bounce, hasText: '500' }).filter({ hasText: 'bounced@example.com' }).waitFor();
   await waitUntil('the second attempt', async () => (await deliveriesOf(stage, id)).every((one) => one.attempts > 1));
+  await fails(stage, id);
   await rows.getByRole('button', { name: 'Bounce', exact: true }).click();
   const drawer = page.getByRole('dialog', { name: 'Delivery' });
   await drawer.getByText('The endpoint returned HTTP status 500.').waitFor();
@@ -132,6 +165,7 @@ async function deliveries(stage: Stage, id: string): Promise<void> {
   await drawer.getByText('Delivered to your endpoint.').waitFor();
   await drawer.getByRole('button', { name: 'Close' }).click();
   await page.getByText(/1 of the last 2 succeeded, 1 pending/).waitFor();
+  await page.getByRole('heading', { level: 1 }).locator('..').getByText('Enabled').waitFor();
   await page.getByRole('combobox', { name: 'Event' }).click();
   await page.getByRole('option', { name: 'Bounce' }).click();
   await page.waitForURL(/type=Bounce/);

@@ -19,6 +19,8 @@ export const domains = {
   emptyTitle: 'No domains yet',
   emptyHint: 'Add the domain you send from, then publish its DNS records. It takes about ten minutes.',
   emptyViewer: 'Ask an owner or member to add one.',
+  stops: 'Sending stops',
+  stopped: 'Sending stopped',
   nextOf: {
     pending: 'Publish its DNS records',
     verified: 'None: ready to send',

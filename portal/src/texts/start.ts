@@ -68,6 +68,7 @@ export const checklist = {
 
   webhook: 'Create a webhook',
   webhookDone: 'A webhook receives live events.',
+  webhookFails: 'Every delivery to your webhook fails. Check your endpoint.',
   webhookOff: 'Your webhook is disabled. Enable it.',
   webhookNone: 'Get notified about bounces and complaints.',
   toWebhooks: 'Webhooks',

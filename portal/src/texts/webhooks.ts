@@ -29,6 +29,9 @@ export const webhooks = {
   emptyHint: 'A webhook posts events such as Delivery and Bounce to your application. Each request is signed.',
   columns: { url: 'Endpoint', events: 'Events', health: 'Recent deliveries', state: 'Status' },
   enabled: 'Enabled',
+  failing: 'Failing',
+  since: 'Since',
+  nextAttempt: 'Next attempt',
   disabled: 'Disabled',
   byHand: 'Disabled manually',
   every: 'All events',
@@ -47,6 +50,10 @@ export const webhookPage = {
   disabledTitle: 'This webhook is disabled',
   disabledByHand: 'A team member disabled it. Events are stored, and you can replay them once it’s enabled.',
   disabledTurn: 'Fix your endpoint, send a test event, then enable the webhook and replay missed events.',
+  failingTitle: 'Deliveries to this webhook are failing',
+  failingSince: 'Every attempt has failed since',
+  failingTurn: 'Postrider retries automatically, and disables the webhook after five days of failures.',
+  nextAttempt: 'Next attempt',
   about: 'Details',
   toRoute: 'Managed by its inbound route',
   schedule: 'Immediately, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, and 24 h',
@@ -175,7 +182,7 @@ export const deliveries = {
 };
 
 export const delivery = {
-  title: 'Delivery',
+  title: 'Webhook delivery',
   gone: 'Delivery not found',
   goneHint: 'Scroll down the list to load older deliveries. It may also have been deleted.',
   waits: 'Postrider retries automatically. No action needed, unless your endpoint is broken.',

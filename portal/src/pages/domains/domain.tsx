@@ -12,7 +12,7 @@ import { ErrorState, Loading } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { domainPage, domains } from '../../texts/domains.ts';
-import { DomainStatus } from './domain-status.tsx';
+import { DomainStatus, SendingStops } from './domain-status.tsx';
 import classes from './domains.module.css';
 import { ExportRecords } from './export-records.tsx';
 import { PROVIDERS, type ProviderId, providerOf } from './providers.ts';
@@ -123,6 +123,11 @@ function State(props: StateProps) {
     <Panel title={domainPage.panel}>
       <div role="status">
         <Text>{sentenceOf(props)}</Text>
+        {domain.sendingStopsAt !== null && (
+          <Text>
+            <SendingStops at={domain.sendingStopsAt} />.
+          </Text>
+        )}
         {isWaiting && mayVerify && <Text>{domainPage.every}</Text>}
       </div>
       <Text c="dimmed" size="xs" mt={4}>

@@ -7,12 +7,12 @@ import { AsCode } from '../../parts/as-code.tsx';
 import { ListPage } from '../../parts/list-page.tsx';
 import { LiveOnly } from '../../parts/notice.tsx';
 import { useRemoval } from '../../parts/removal.ts';
-import type { Column } from '../../parts/rows.tsx';
+import { type Column, Second } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { domains } from '../../texts/domains.ts';
 import { AddDomain } from './add-domain.tsx';
-import { DomainStatus } from './domain-status.tsx';
+import { DomainStatus, nextStepOf, SendingStops, statusText } from './domain-status.tsx';
 
 type Domain = Answer<'listDomains'>[number];
 
@@ -23,12 +23,22 @@ const COLUMNS: readonly Column<Domain>[] = [
     phone: 'badge',
     width: '11rem',
     cell: (domain) => <DomainStatus domain={domain} />,
-    text: ({ status }) => status,
+    text: statusText,
   },
   {
     name: domains.next,
     phone: 'detail',
-    cell: ({ status, verifiedBy }) => domains.nextOf[verifiedBy === 'operator' ? 'unsigned' : status],
+    cell: (domain) => (
+      <>
+        {nextStepOf(domain)}
+        {domain.sendingStopsAt !== null && (
+          <Second>
+            <SendingStops at={domain.sendingStopsAt} />
+          </Second>
+        )}
+      </>
+    ),
+    text: nextStepOf,
   },
   {
     name: domains.checked,

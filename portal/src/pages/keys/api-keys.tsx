@@ -1,21 +1,23 @@
 /** The API keys: create, rotate, revoke. */
 import { usePages } from '../../api.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { useRemoval } from '../../parts/removal.ts';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { keys } from '../../texts/keys.ts';
 import { type ApiKey, credentialOfKey } from './credentials.ts';
-import { createdColumn, expiresColumn, lastUseColumn, Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
+import {
+  createdColumn,
+  expiresColumn,
+  lastUseColumn,
+  modeColumn,
+  Restrictions,
+  RowActions,
+  Toolbar,
+  useFlow,
+} from './manage.tsx';
 
 const COLUMNS: readonly Column<ApiKey>[] = [
   { name: keys.name, phone: 'title', width: '9rem', cell: ({ name }) => name ?? keys.noName, text: ({ name }) => name },
-  {
-    name: keys.mode,
-    phone: 'badge',
-    width: '6.5rem',
-    text: ({ mode }) => mode,
-    cell: ({ mode }) => <Badge tone={mode === 'live' ? 'good' : 'wait'}>{keys.modes[mode]}</Badge>,
-  },
+  modeColumn(),
   { name: keys.scope, width: '7rem', cell: ({ scope }) => keys.scopes[scope], text: ({ scope }) => scope },
   {
     name: keys.restrictions,

@@ -1,8 +1,10 @@
 /** Shared parts of both lists: the buttons to create, rotate and revoke, and the dialog for the first two. */
 import { Button, Group, Text } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
+import type { Mode } from '../../api.ts';
 import { IconPlus, IconRotateClockwise, IconTrash } from '../../icons.ts';
 import { AsCode } from '../../parts/as-code.tsx';
+import { Badge } from '../../parts/badge.tsx';
 import { networkText } from '../../parts/networks.tsx';
 import { RowAction } from '../../parts/row-action.tsx';
 import { type Column, Second } from '../../parts/rows.tsx';
@@ -63,6 +65,32 @@ export function Restrictions({ of: { allowedSenders, allowedNetworks } }: { of: 
     </>
   );
 }
+
+interface Timed {
+  mode: Mode;
+  expiresAt: string | null;
+}
+
+/** The mode, or that it has expired: neither mode accepts it then. */
+function ModeOrExpired({ of: { mode, expiresAt } }: { of: Timed }) {
+  const now = useNow();
+  if (expiresAt !== null && Date.parse(expiresAt) <= now)
+    return (
+      <>
+        <Badge tone="calm">{keys.expired}</Badge>
+        <Second>{keys.modes[mode]}</Second>
+      </>
+    );
+  return <Badge tone={mode === 'live' ? 'good' : 'wait'}>{keys.modes[mode]}</Badge>;
+}
+
+export const modeColumn = <T extends Timed>(): Column<T> => ({
+  name: keys.mode,
+  phone: 'badge',
+  width: '6.5rem',
+  text: ({ mode }) => mode,
+  cell: (one) => <ModeOrExpired of={one} />,
+});
 
 interface Used {
   lastUsedAt: string | null;

@@ -1,13 +1,21 @@
 /** The SMTP credentials: create, rotate, revoke; and a hint for plans without SMTP. */
 import { usePages } from '../../api.ts';
-import { Badge } from '../../parts/badge.tsx';
 import { useRemoval } from '../../parts/removal.ts';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { EmptyState } from '../../parts/states.tsx';
 import { useScope } from '../../scope.ts';
 import { keys } from '../../texts/keys.ts';
 import { credentialOfSmtp, type SmtpCredential } from './credentials.ts';
-import { createdColumn, expiresColumn, lastUseColumn, Restrictions, RowActions, Toolbar, useFlow } from './manage.tsx';
+import {
+  createdColumn,
+  expiresColumn,
+  lastUseColumn,
+  modeColumn,
+  Restrictions,
+  RowActions,
+  Toolbar,
+  useFlow,
+} from './manage.tsx';
 
 const COLUMNS: readonly Column<SmtpCredential>[] = [
   {
@@ -16,13 +24,7 @@ const COLUMNS: readonly Column<SmtpCredential>[] = [
     cell: ({ username }) => <span className="mono">{username}</span>,
     text: ({ username }) => username,
   },
-  {
-    name: keys.mode,
-    phone: 'badge',
-    width: '6.5rem',
-    text: ({ mode }) => mode,
-    cell: ({ mode }) => <Badge tone={mode === 'live' ? 'good' : 'wait'}>{keys.modes[mode]}</Badge>,
-  },
+  modeColumn(),
   {
     name: keys.restrictions,
     phone: 'detail',

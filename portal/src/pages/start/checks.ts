@@ -65,7 +65,10 @@ export function smtpCheck(asked: Asked<Answer<'listSmtpCredentials'>>, plan: str
 export function webhookCheck(asked: Asked<Answer<'listWebhooks'>>): Check {
   const item = { name: checklist.webhook, link: { path: '/webhooks', name: checklist.toWebhooks } };
   return checked(asked, item, (webhooks) => {
-    if (webhooks.some(({ enabled }) => enabled)) return { state: 'done', message: checklist.webhookDone };
+    const enabled = webhooks.filter((one) => one.enabled);
+    if (enabled.some(({ failingSince }) => failingSince === undefined))
+      return { state: 'done', message: checklist.webhookDone };
+    if (enabled.length > 0) return { state: 'broken', message: checklist.webhookFails };
     return { state: 'todo', message: webhooks.length > 0 ? checklist.webhookOff : checklist.webhookNone };
   });
 }

@@ -78,7 +78,12 @@ export function HealthMarks({ deliveries, onOpen }: MarksProps) {
   );
 }
 
-const LIST_EVERY_MS = 15_000;
+export const LIST_EVERY_MS = 15_000;
+
+/** Returns the time of the next attempt among the newest deliveries. */
+export function nextAttemptOf(deliveries: readonly WebhookDelivery[] = []): string | undefined {
+  return deliveries.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []).sort()[0];
+}
 
 export function HealthStrip({ webhookId }: { webhookId: string }) {
   const { data, isPending } = useLastDeliveries(webhookId, LIST_EVERY_MS);

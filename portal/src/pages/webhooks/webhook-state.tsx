@@ -1,7 +1,11 @@
-/** The state of a webhook: whether it is enabled, and its event types. */
+/** The state of a webhook: whether it is enabled and its deliveries succeed, and its event types. */
 import type { Answer } from '../../api.ts';
 import { Badge } from '../../parts/badge.tsx';
+import { Second } from '../../parts/rows.tsx';
+import { sentence } from '../../parts/sentence.ts';
+import { Time } from '../../parts/time.tsx';
 import { eventSentences, webhooks } from '../../texts/webhooks.ts';
+import { LIST_EVERY_MS, nextAttemptOf, useLastDeliveries } from './health-strip.tsx';
 
 export type Webhook = Answer<'getWebhook'>;
 export type EventType = Webhook['events'][number];
@@ -17,7 +21,37 @@ export function eventsOf({ events }: Webhook): string {
   return events.length === EVENT_TYPES.length ? webhooks.every : events.join(', ');
 }
 
+/** What the list and the page of a webhook call its state. */
+export function stateOf({ enabled, failingSince }: Webhook): string {
+  if (!enabled) return webhooks.disabled;
+  return failingSince === undefined ? webhooks.enabled : webhooks.failing;
+}
+
 export function WebhookState({ webhook }: { webhook: Webhook }) {
-  if (webhook.enabled) return <Badge tone="good">{webhooks.enabled}</Badge>;
-  return <Badge tone={webhook.disabledReason === undefined ? 'calm' : 'bad'}>{webhooks.disabled}</Badge>;
+  const { enabled, failingSince, disabledReason } = webhook;
+  const isBad = enabled ? failingSince !== undefined : disabledReason !== undefined;
+  return <Badge tone={isBad ? 'bad' : enabled ? 'good' : 'calm'}>{stateOf(webhook)}</Badge>;
+}
+
+/** Below the state in the list: why the webhook is disabled, or since when it fails and when Postrider tries again. */
+export function StateReason({ webhook }: { webhook: Webhook }) {
+  const { enabled, failingSince, disabledReason } = webhook;
+  if (!enabled) return <Second>{disabledReason === undefined ? webhooks.byHand : sentence(disabledReason)}</Second>;
+  return failingSince !== undefined && <FailingSince webhook={webhook} since={failingSince} />;
+}
+
+function FailingSince({ webhook: { webhookId }, since }: { webhook: Webhook; since: string }) {
+  const next = nextAttemptOf(useLastDeliveries(webhookId, LIST_EVERY_MS).data);
+  return (
+    <>
+      <Second>
+        {webhooks.since} <Time at={since} />
+      </Second>
+      {next !== undefined && (
+        <Second>
+          {webhooks.nextAttempt} <Time at={next} />
+        </Second>
+      )}
+    </>
+  );
 }

@@ -14,7 +14,7 @@ import { useScope } from '../../scope.ts';
 import { useSearchState } from '../../search-state.ts';
 import { health, webhookPage } from '../../texts/webhooks.ts';
 import { Deliveries } from './deliveries.tsx';
-import { HealthMarks, useLastDeliveries } from './health-strip.tsx';
+import { HealthMarks, nextAttemptOf, useLastDeliveries, type WebhookDelivery } from './health-strip.tsx';
 import type { AskedReplay } from './replay.tsx';
 import { type NewSecret, SecretShown } from './secret-shown.tsx';
 import { WebhookActions } from './webhook-actions.tsx';
@@ -28,14 +28,15 @@ const RotationDialog = lazy(async () => ({ default: (await import('./rotation.ts
 const TestEventDialog = lazy(async () => ({ default: (await import('./test-event.tsx')).TestEventDialog }));
 const SignatureChecker = lazy(async () => ({ default: (await import('./signature-checker.tsx')).SignatureChecker }));
 
+/** Attempts cause no events. */
+const LIVE_EVERY_MS = 3_000;
+
 export function WebhookPage() {
   const { id = '' }: { id?: string } = useParams({ strict: false });
-  const found = useCall('getWebhook', { path: { id } });
+  const found = useCall('getWebhook', { path: { id } }, { everyMs: LIVE_EVERY_MS });
   if (found.data !== undefined) return <Loaded key={id} webhook={found.data} />;
   return found.isError ? <ErrorState error={found.error} onRetry={found.refetch} isPage /> : <Loading />;
 }
-
-const LIVE_EVERY_MS = 3_000;
 
 function Loaded({ webhook }: { webhook: Webhook }) {
   const { webhookId: id } = webhook;
@@ -57,6 +58,9 @@ function Loaded({ webhook }: { webhook: Webhook }) {
     >
       <div className={classes.stack}>
         {!webhook.enabled && <Disabled webhook={webhook} />}
+        {webhook.enabled && webhook.failingSince !== undefined && (
+          <Failing since={webhook.failingSince} deliveries={last.data} />
+        )}
         <Suspense>
           {replay !== undefined && <ReplayProgress {...replay} webhookId={id} onClose={() => setReplay(undefined)} />}
         </Suspense>
@@ -96,6 +100,21 @@ function Disabled({ webhook: { disabledReason } }: { webhook: Webhook }) {
   return (
     <Notice role="status" tone="bad" title={webhookPage.disabledTitle}>
       {sentence(disabledReason)} {webhookPage.disabledTurn}
+    </Notice>
+  );
+}
+
+function Failing({ since, deliveries }: { since: string; deliveries: readonly WebhookDelivery[] | undefined }) {
+  const error = deliveries?.find((one) => one.error !== null)?.error;
+  const next = nextAttemptOf(deliveries);
+  return (
+    <Notice role="status" tone="bad" title={webhookPage.failingTitle}>
+      {webhookPage.failingSince} <Time at={since} exact />. {error != null && sentence(error)} {webhookPage.failingTurn}{' '}
+      {next !== undefined && (
+        <>
+          {webhookPage.nextAttempt} <Time at={next} />.
+        </>
+      )}
     </Notice>
   );
 }

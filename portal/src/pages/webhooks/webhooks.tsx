@@ -8,13 +8,12 @@ import { AsCode } from '../../parts/as-code.tsx';
 import { ListPage } from '../../parts/list-page.tsx';
 import { useRemoval } from '../../parts/removal.ts';
 import { type Column, Second } from '../../parts/rows.tsx';
-import { sentence } from '../../parts/sentence.ts';
 import { useScope } from '../../scope.ts';
 import { useSearchState } from '../../search-state.ts';
 import { eventTypes, webhooks } from '../../texts/webhooks.ts';
-import { HealthStrip } from './health-strip.tsx';
+import { HealthStrip, LIST_EVERY_MS } from './health-strip.tsx';
 import { type NewSecret, SecretShown } from './secret-shown.tsx';
-import { eventsOf, nameOf, type Webhook, WebhookState } from './webhook-state.tsx';
+import { eventsOf, nameOf, StateReason, stateOf, type Webhook, WebhookState } from './webhook-state.tsx';
 
 const WebhookForm = lazy(async () => ({ default: (await import('./webhook-form.tsx')).WebhookForm }));
 
@@ -39,12 +38,11 @@ const COLUMNS: readonly Column<Webhook>[] = [
     cell: (webhook) => (
       <>
         <WebhookState webhook={webhook} />
-        {!webhook.enabled && (
-          <Second>{webhook.disabledReason === undefined ? webhooks.byHand : sentence(webhook.disabledReason)}</Second>
-        )}
+        <StateReason webhook={webhook} />
       </>
     ),
-    text: ({ enabled, disabledReason }) => (enabled ? webhooks.enabled : (disabledReason ?? webhooks.disabled)),
+    text: (webhook) =>
+      [stateOf(webhook), webhook.enabled ? webhook.failingSince : webhook.disabledReason].filter(Boolean).join(': '),
     width: '18%',
   },
 ];
@@ -58,7 +56,7 @@ export function WebhooksPage() {
   const [{ panel }, setSearch] = useSearchState();
   const [made, setMade] = useState<NewSecret & { webhookId: string }>();
   const { isRemoved } = useRemoval('deleteWebhook', ['listWebhooks']);
-  const list = usePages('listWebhooks');
+  const list = usePages('listWebhooks', {}, { everyMs: LIST_EVERY_MS });
   const close = (): void => setSearch({ panel: undefined });
   const create = mayWrite && (
     <Button leftSection={<IconPlus size={14} />} onClick={() => setSearch({ panel: 'new' })}>
