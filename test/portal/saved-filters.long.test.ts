@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { invited, noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -35,13 +35,48 @@ async function returnsLateFocus(page: Page): Promise<void> {
   await page.unroute(code);
 }
 
+/** Every menu is used with the keyboard: Enter opens it, Escape returns the focus to its button, and Tab goes on from there. */
+async function keysOfMenus(page: Page, ids: Record<string, string>): Promise<void> {
+  for (const [at, name, first, last] of [
+    ['/app/sandbox/messages', 'Saved filters', 'Save current filter…', 'Save current filter…'],
+    [`/app/sandbox/templates/${ids['sandbox/templates']}`, 'More actions', 'Discard changes', 'Delete'],
+    [`/app/sandbox/webhooks/${ids['sandbox/webhooks']}`, 'More actions', 'Edit', 'Delete'],
+  ] as const) {
+    await open(page, at);
+    const button = page.getByRole('button', { name }).first();
+    const hasFocus = (one: Locator) => async () =>
+      (await one.evaluate('(element) => element === document.activeElement')) === true;
+    const openMenu = async (): Promise<void> => {
+      await button.focus();
+      await page.keyboard.press('Enter');
+      await waitUntil(`the focus on ${first}`, hasFocus(item(page, first)));
+    };
+    await openMenu();
+    assert.deepEqual(await faultsOf(page), [], at);
+    await page.keyboard.press('ArrowDown');
+    if (last !== first) await waitUntil('the focus to move', async () => !(await hasFocus(item(page, first))()));
+    await page.keyboard.press('End');
+    await waitUntil(`the focus on ${last}`, hasFocus(item(page, last)));
+    await page.keyboard.press('Escape');
+    await item(page, first).waitFor({ state: 'detached' });
+    await waitUntil('the focus on the button', hasFocus(button));
+    await openMenu();
+    await page.keyboard.press('Tab');
+    await item(page, first).waitFor({ state: 'detached' });
+    // Longer than it takes until a closed menu has given the focus back.
+    await page.waitForTimeout(50);
+    const after = `(button) => Boolean(button.compareDocumentPosition(document.activeElement) & 4)`;
+    assert.ok(await button.evaluate(after), `${at}: the focus is behind the button`);
+  }
+}
+
 test('filters are saved, shared, applied, renamed and deleted', { skip: noBrowser(), timeout: 590_000 }, async (t) => {
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const service = await startService({ env: SEED_ENV });
   t.after(() => service.close());
   await setFirstPassword(service);
-  await seed(service);
+  const { ids } = await seed(service);
   const owner = await signedIn(t, visitors, service);
   const { page } = owner;
   await open(page, '/app/sandbox/messages');
@@ -136,8 +171,16 @@ test('filters are saved, shared, applied, renamed and deleted', { skip: noBrowse
     await search.fill(text);
     await palette.getByRole('button', { name }).waitFor();
   }
+  await page.keyboard.press('Escape');
+  await keysOfMenus(page, ids);
   for (const visit of [owner, other, colleague]) visit.assertClean();
 });
+
+/** In how many rows the filters are in a window of 1280 pixels, without the rare ones below them. */
+const rowsOfFilters = (page: Page) =>
+  page.evaluate<number>(`new Set([...document.querySelectorAll('search > *')]
+    .filter((one) => getComputedStyle(one).flexBasis !== '100%' && one.offsetHeight > 0)
+    .map((one) => Math.round(one.getBoundingClientRect().bottom))).size`);
 
 test('every list with filters saves and applies them', { skip: noBrowser(), timeout: 590_000 }, async (t) => {
   const visitors = await startBrowser();
@@ -147,6 +190,7 @@ test('every list with filters saves and applies them', { skip: noBrowser(), time
   await setFirstPassword(service);
   const { page, assertClean } = await signedIn(t, visitors, service);
   for (const [list, query] of [
+    ['messages', 'status=bounced&tags=order'],
     ['events', 'type=Bounce&tag=order'],
     ['requests', 'status=failed&code=INVALID_REQUEST'],
     ['suppressions', 'email=ann&reason=manual'],
@@ -161,9 +205,12 @@ test('every list with filters saves and applies them', { skip: noBrowser(), time
     await dialog.getByRole('button', { name: 'Save' }).click();
     await page.getByRole('button', { name: `Of ${list}`, exact: true }).waitFor();
     await open(page, `/app/live/${list}`);
+    assert.equal(await rowsOfFilters(page), 1, list);
     await page.getByRole('button', { name: 'Saved filters' }).click();
     await item(page, `Of ${list}`).click();
     await page.waitForURL((url) => url.search === `?${query}`);
+    await page.getByRole('button', { name: 'Clear filters' }).waitFor();
+    assert.equal(await rowsOfFilters(page), 1, `${list}, filtered`);
     if (list === 'suppressions') assert.equal(await page.getByRole('searchbox').inputValue(), 'ann');
     assert.deepEqual(await faultsOf(page), []);
   }

@@ -8,6 +8,7 @@ import { useCall } from '../api.ts';
 import { IconBookmark, IconCheck } from '../icons.ts';
 import { useSearchState } from '../search-state.ts';
 import { savedFilters as texts } from '../texts/saved-filters.ts';
+import { ActionMenu, MenuAction } from './action-menu.tsx';
 import { FILTER_FIELDS, type FilteredList, filterOf, isSameFilter, type SavedFilter } from './filter-fields.ts';
 import { useRemoval } from './removal.ts';
 
@@ -41,28 +42,23 @@ export function SavedFilters({ list }: { list: FilteredList }) {
     setSearch({ ...Object.fromEntries(FILTER_FIELDS[list].map((field) => [field, undefined])), ...query });
   return (
     <>
-      <Menu position="bottom-start" width={260}>
-        <Menu.Target>
+      <ActionMenu
+        position="bottom-start"
+        width={260}
+        button={
           <Button variant="default" size="sm" maw="16rem" leftSection={<IconBookmark size={14} aria-hidden />}>
             {applied?.name ?? texts.title}
           </Button>
-        </Menu.Target>
-        <Menu.Dropdown mah="24rem" style={{ overflowY: 'auto' }}>
-          <Choices of={own.filter(({ shared }) => !shared)} name={texts.private} applied={applied} onApply={apply} />
-          <Choices of={own.filter(({ shared }) => shared)} name={texts.shared} applied={applied} onApply={apply} />
-          {own.length === 0 ? <Menu.Label>{texts.none}</Menu.Label> : <Menu.Divider />}
-          {/* It takes the focus even when it is disabled: a menu closes with Escape only if one of its items can have the focus. */}
-          <Menu.Item
-            aria-disabled={!canSave}
-            data-disabled={!canSave || undefined}
-            closeMenuOnClick={canSave}
-            onClick={() => canSave && setOpen('save')}
-          >
-            {texts.save}
-          </Menu.Item>
-          {own.length > 0 && <Menu.Item onClick={() => setOpen('manage')}>{texts.manage}</Menu.Item>}
-        </Menu.Dropdown>
-      </Menu>
+        }
+      >
+        <Choices of={own.filter(({ shared }) => !shared)} name={texts.private} applied={applied} onApply={apply} />
+        <Choices of={own.filter(({ shared }) => shared)} name={texts.shared} applied={applied} onApply={apply} />
+        {own.length === 0 ? <Menu.Label>{texts.none}</Menu.Label> : <Menu.Divider />}
+        <MenuAction isDisabled={!canSave} onClick={() => setOpen('save')}>
+          {texts.save}
+        </MenuAction>
+        {own.length > 0 && <MenuAction onClick={() => setOpen('manage')}>{texts.manage}</MenuAction>}
+      </ActionMenu>
       {open !== undefined && (
         <Suspense>
           <Dialogs open={open} list={list} query={current} filters={own} onRemove={remove} onClose={close} />
@@ -85,13 +81,13 @@ function Choices({ of, name, applied, onApply }: ChoicesProps) {
     <>
       <Menu.Label>{name}</Menu.Label>
       {of.map((filter) => (
-        <Menu.Item
+        <MenuAction
           key={filter.savedFilterId}
           onClick={() => onApply(filter)}
-          rightSection={filter === applied && <IconCheck size={14} aria-label={texts.current} />}
+          mark={filter === applied && <IconCheck size={14} aria-label={texts.current} />}
         >
           {filter.name}
-        </Menu.Item>
+        </MenuAction>
       ))}
     </>
   );

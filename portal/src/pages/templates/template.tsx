@@ -2,11 +2,12 @@
  * One template: the editor next to a live preview, its versions and its usage. Unsaved changes are stored in this browser; saving creates a
  * version. Live templates are read-only in the sandbox, as in the API.
  */
-import { Button, Menu, SegmentedControl, Tooltip } from '@mantine/core';
+import { Button, SegmentedControl, Tooltip } from '@mantine/core';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { useCall } from '../../api.ts';
 import { IconDots, IconSend, IconShare, IconTrash } from '../../icons.ts';
+import { ActionMenu, MenuAction } from '../../parts/action-menu.tsx';
 import { AsCode } from '../../parts/as-code.tsx';
 import { Badge } from '../../parts/badge.tsx';
 import { Page } from '../../parts/page.tsx';
@@ -152,27 +153,27 @@ function Actions({ template, draft, samples, mayChange }: ActionsProps) {
         </Button>
       )}
       {mayChange && (
-        <Menu position="bottom-end">
-          <Menu.Target>
+        <ActionMenu
+          button={
             <Button variant="default" px={6} aria-label={page.more}>
               <IconDots size={16} />
             </Button>
-          </Menu.Target>
-          <Menu.Dropdown>
-            <Menu.Item disabled={!draft.isDirty} onClick={() => discardChanges(draft)}>
-              {page.discard}
-            </Menu.Item>
-            <Menu.Item
-              leftSection={<IconTrash size={14} />}
-              onClick={() => {
-                remove(template);
-                void navigate({ to: `/app/${mode}/templates` as string });
-              }}
-            >
-              {page.remove}
-            </Menu.Item>
-          </Menu.Dropdown>
-        </Menu>
+          }
+        >
+          <MenuAction isDisabled={!draft.isDirty} onClick={() => discardChanges(draft)}>
+            {page.discard}
+          </MenuAction>
+          <MenuAction
+            icon={<IconTrash size={14} />}
+            isDanger
+            onClick={() => {
+              remove(template);
+              void navigate({ to: `/app/${mode}/templates` as string });
+            }}
+          >
+            {page.remove}
+          </MenuAction>
+        </ActionMenu>
       )}
       {isSharing && (
         <Suspense>

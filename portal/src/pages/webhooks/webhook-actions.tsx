@@ -13,6 +13,7 @@ import {
   IconShieldCheck,
   IconTrash,
 } from '../../icons.ts';
+import { ActionMenu, MenuAction } from '../../parts/action-menu.tsx';
 import { useRemoval } from '../../parts/removal.ts';
 import { done, failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
@@ -83,38 +84,37 @@ function MoreActions({ webhook, onOpen, onDisable }: MoreActionsProps) {
   // The webhook of an inbound route is edited and deleted with its route.
   const isOwn = webhook.inboundRouteId === undefined;
   return (
-    <Menu position="bottom-end">
-      <Menu.Target>
+    <ActionMenu
+      button={
         <ActionIcon variant="default" aria-label={webhookPage.more}>
           <IconDots size={16} />
         </ActionIcon>
-      </Menu.Target>
-      <Menu.Dropdown>
-        {isOwn && (
-          <Menu.Item leftSection={<IconPencil size={14} />} onClick={() => onOpen('edit')}>
-            {webhookPage.edit}
-          </Menu.Item>
-        )}
-        <Menu.Item leftSection={<IconKey size={14} />} onClick={() => onOpen('secret')}>
-          {rotation.action}
-        </Menu.Item>
-        <Menu.Item leftSection={<IconShieldCheck size={14} />} onClick={() => onOpen('signature')}>
-          {webhooks.check}
-        </Menu.Item>
-        {webhook.enabled && (
-          <Menu.Item leftSection={<IconPlayerPause size={14} />} onClick={onDisable}>
-            {webhookPage.disable}
-          </Menu.Item>
-        )}
-        {isOwn && (
-          <>
-            <Menu.Divider />
-            <Menu.Item leftSection={<IconTrash size={14} />} color="red" onClick={remove}>
-              {webhookPage.remove}
-            </Menu.Item>
-          </>
-        )}
-      </Menu.Dropdown>
-    </Menu>
+      }
+    >
+      {isOwn && (
+        <MenuAction icon={<IconPencil size={14} />} onClick={() => onOpen('edit')}>
+          {webhookPage.edit}
+        </MenuAction>
+      )}
+      <MenuAction icon={<IconKey size={14} />} onClick={() => onOpen('secret')}>
+        {rotation.action}
+      </MenuAction>
+      <MenuAction icon={<IconShieldCheck size={14} />} onClick={() => onOpen('signature')}>
+        {webhooks.check}
+      </MenuAction>
+      {webhook.enabled && (
+        <MenuAction icon={<IconPlayerPause size={14} />} onClick={onDisable}>
+          {webhookPage.disable}
+        </MenuAction>
+      )}
+      {isOwn && (
+        <>
+          <Menu.Divider />
+          <MenuAction icon={<IconTrash size={14} />} isDanger onClick={remove}>
+            {webhookPage.remove}
+          </MenuAction>
+        </>
+      )}
+    </ActionMenu>
   );
 }
