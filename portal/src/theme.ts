@@ -19,7 +19,8 @@ const dark: MantineColorsTuple = [
   ...(['#303431', '#262a28', '#1c1f1e', '#151817', '#0f1110'] as const),
 ] as unknown as MantineColorsTuple;
 
-const TITLE = { title: { fontWeight: 600 } };
+/** Larger than the headings in a dialog. */
+const TITLE = { title: { fontSize: '1rem', fontWeight: 600 } };
 
 export const theme = createTheme({
   colors: { petrol, gray, dark },

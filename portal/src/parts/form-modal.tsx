@@ -1,11 +1,12 @@
 /**
- * A dialog with a form: fields, the reason why it was refused, and its buttons at the end. It is open while it is rendered, so its fields
+ * A dialog with a form: fields, the reason why it was refused, and its buttons, which stay in sight if the fields are long. It is open while it is rendered, so its fields
  * are empty each time; afterwards the focus returns to the button that opened it.
  */
 import { Button, Group, Modal, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { confirming } from '../texts/parts.ts';
 import { useFocusBack } from './focus-back.ts';
+import classes from './parts.module.css';
 import { Problem } from './problem.tsx';
 
 interface FormModalProps {
@@ -25,12 +26,22 @@ interface FormModalProps {
   onClose(): void;
 }
 
+/** The field that can be filled in first; the radio button that is chosen. */
+const FIELD = ':is(input:not([type="hidden"], [type="radio"]:not(:checked)), select, textarea):enabled';
+
+/** The dialog opens with the focus in its first field, or else on the button that closes it, unless it marks another element. */
+function focusFirst(form: HTMLFormElement | null): void {
+  if (form === null || form.querySelector('[data-autofocus]')) return;
+  (form.querySelector(FIELD) ?? form.querySelector('button'))?.setAttribute('data-autofocus', '');
+}
+
 export function FormModal({ title, size, error, children, onSubmit, onClose, ...buttons }: FormModalProps) {
   const { submit, color, cancel = confirming.cancel, isBusy, isDisabled } = buttons;
   useFocusBack();
   return (
     <Modal opened onClose={onClose} title={title} size={size}>
       <form
+        ref={focusFirst}
         onSubmit={(event) => {
           event.preventDefault();
           onSubmit();
@@ -39,7 +50,7 @@ export function FormModal({ title, size, error, children, onSubmit, onClose, ...
         <Stack gap="md">
           <Problem error={error} />
           {children}
-          <Group justify="flex-end" gap="xs">
+          <Group justify="flex-end" gap="xs" className={classes.formEnd}>
             <Button variant="default" onClick={onClose}>
               {cancel}
             </Button>

@@ -66,7 +66,7 @@ export function ValidLinks<T extends Share>({ list, detail, revoke }: ValidLinks
   if (list.items.length === 0) return;
   return (
     <Stack gap="xs" component="section" aria-label={texts.valid}>
-      <Title order={3} size="h4">
+      <Title order={3} size="h3">
         {texts.valid}
       </Title>
       <ul className={classes.links}>

@@ -103,6 +103,7 @@ export default function Palette({ wanted }: { wanted: number }) {
       nothingFound={palette.nothing}
       shortcut={null}
       scrollable
+      centered={false}
       maxHeight={420}
       searchProps={{
         leftSection: <IconSearch size={16} />,

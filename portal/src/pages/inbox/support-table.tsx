@@ -16,7 +16,7 @@ export function SupportTable({ html }: { html: string }) {
   );
   return (
     <section className={classes.support} aria-label={texts.title}>
-      <Title order={3} size="h4">
+      <Title order={3} size="h3">
         {texts.title}
       </Title>
       {/* Its policy allows the styles of emails, the policy of this page does not. */}

@@ -58,6 +58,7 @@ function Form() {
       <Text c="dimmed">{checker.lead}</Text>
       <Textarea
         label={checker.headers}
+        data-autofocus
         description={checker.headersHint}
         autosize={true}
         minRows={3}
