@@ -98,9 +98,9 @@ async function testEvents({ page, catcher }: Stage): Promise<void> {
   catcher.answer({ status: 503, body: '<b>closed for today</b>' });
   await button(page, 'Send test event').click();
   const type = dialog.getByRole('combobox', { name: 'Event type' });
-  await waitUntil(
-    'the focus in the first field',
-    async () => (await type.evaluate('(field) => field === document.activeElement')) === true,
+  await type.waitFor();
+  await waitUntil('the focus in the first field', () =>
+    page.evaluate<boolean>(`document.activeElement.matches('[role="dialog"] input')`),
   );
   await type.click();
   await page.getByRole('option', { name: 'Bounce' }).click();
