@@ -23,15 +23,18 @@ export function ActionMenu({ button, position = 'bottom-end', width, children }:
     if (event.key !== 'Tab') return;
     // Otherwise the focus trap of the menu keeps the focus. The browser moves on from the button.
     event.stopPropagation();
-    document.getElementById(event.currentTarget.getAttribute('aria-labelledby') ?? '')?.focus();
+    const button = event.currentTarget.closest('[role="menu"]')?.getAttribute('aria-labelledby');
+    document.getElementById(button ?? '')?.focus();
     setLeft(true);
     setOpen(false);
   };
   return (
     <Menu opened={isOpen} onChange={change} position={position} width={width} returnFocus={!isLeft}>
       <Menu.Target>{button}</Menu.Target>
-      <Menu.Dropdown mah="24rem" style={{ overflowY: 'auto' }} onKeyDownCapture={leave}>
-        {children}
+      <Menu.Dropdown mah="24rem" style={{ overflowY: 'auto' }}>
+        <div role="presentation" onKeyDownCapture={leave}>
+          {children}
+        </div>
       </Menu.Dropdown>
     </Menu>
   );
@@ -48,6 +51,9 @@ interface MenuActionProps {
   children: ReactNode;
 }
 
+/** Instead of the component's own state, in which the arrow keys skip the item, and throw if there is no other one. */
+const DISABLED = { opacity: 0.5, cursor: 'default' };
+
 export function MenuAction({ icon, mark, isDisabled = false, isDanger = false, onClick, children }: MenuActionProps) {
   return (
     <Menu.Item
@@ -55,7 +61,7 @@ export function MenuAction({ icon, mark, isDisabled = false, isDanger = false, o
       rightSection={mark}
       c={isDanger ? 'var(--mantine-color-error)' : undefined}
       aria-disabled={isDisabled || undefined}
-      data-disabled={isDisabled || undefined}
+      style={isDisabled ? DISABLED : undefined}
       closeMenuOnClick={!isDisabled}
       onClick={() => !isDisabled && onClick()}
     >
