@@ -109,14 +109,28 @@ export function runInView(folder: string, script: string[]): ChildProcessByStdio
   });
 }
 
-/** Starts a container engine with its own folders and socket; nothing of the machine's own engine is used. */
-export async function startEngine(): Promise<{ docker(...args: string[]): Promise<string>; close(): Promise<void> }> {
+export interface Engine {
+  /** Runs the command line of the engine; returns what it prints. */
+  docker(...args: string[]): Promise<string>;
+  /** The environment of programs that use the engine. */
+  env: NodeJS.ProcessEnv;
+  /** The folder of the running containers' configurations, each in a subfolder with the name of the container. */
+  bundles: string;
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a container engine with its own folders and socket; nothing of the machine's own engine is used. Its containers use the network of
+ * the host. With the wrapper of a network namespace, the engine can create networks and publish ports there.
+ */
+export async function startEngine({ networkWrapper = [] }: { networkWrapper?: string[] } = {}): Promise<Engine> {
   const base = mkdtempSync(path.join(os.tmpdir(), 'postrider-engine-'));
   const socket = `unix://${base}/docker.sock`;
-  const network = ['--iptables=false', '--ip6tables=false', '--bridge=none'];
+  const withoutRules = networkWrapper.length > 0 ? [] : ['--iptables=false', '--ip6tables=false'];
   const folders = ['--data-root', `${base}/data`, '--exec-root', `${base}/exec`, '--pidfile', `${base}/pid`];
   // In a mount namespace, so that nothing stays mounted when the engine ends.
-  const engine = spawn('unshare', ['--mount', 'dockerd', ...folders, ...network, '--host', socket], {
+  const start = [...networkWrapper, 'unshare', '--mount', 'dockerd', ...folders, '--bridge=none', ...withoutRules];
+  const engine = spawn(start[0]!, [...start.slice(1), '--host', socket], {
     env: userEnvironment(),
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -139,5 +153,6 @@ export async function startEngine(): Promise<{ docker(...args: string[]): Promis
     await ended;
     rmSync(base, { recursive: true, force: true });
   };
-  return { docker, close };
+  const bundles = `${base}/exec/containerd/daemon/io.containerd.runtime.v2.task/moby`;
+  return { docker, env, bundles, close };
 }

@@ -11,6 +11,10 @@ import { missing, notAllowed } from './requirements.ts';
 export interface NetworkNamespace {
   /** Put before a command to run it there. */
   wrapper: string[];
+  /** The same, with the file systems of this machine: `ip netns exec` hides its control groups, which a container engine needs. */
+  networkWrapper: string[];
+  /** This machine reaches the ports of the namespace here. */
+  address: string;
   /** Makes a loopback port of this machine reachable from there; returns host and port. */
   forward(port: number): Promise<{ host: string; port: number }>;
   /** Silences one forwarder: its connections hang and no new one is answered, until it is restored. */
@@ -97,6 +101,8 @@ export function networkNamespace(): NetworkNamespace {
 
   return {
     wrapper: ['ip', 'netns', 'exec', name],
+    networkWrapper: ['nsenter', `--net=/run/netns/${name}`],
+    address: guest,
     forward: async (port) => {
       const forwarder: Forwarder = { server: createServer(), pairs: new Set(), silent: false };
       forwarder.server.on('connection', (socket) => join(forwarder, socket, port));
