@@ -329,6 +329,10 @@ test('the image serves read-only and unprivileged, as its own user or another, a
   assert.equal(await inside('-p', 'process.getuid()'), '65532');
   assert.equal(await inside('-p', 'fs.existsSync("/bin/sh")'), 'false', 'the image has no shell');
   assert.equal(await modeOfData(id), '700', 'the start restricts its new volume');
+  const backup = path.join(folder, 'before-upgrade.backup');
+  await inside('bin/postrider.js', 'backup', '/data/before-upgrade.backup');
+  await docker('cp', `${id}:/data/before-upgrade.backup`, backup);
+  assert.ok(statSync(backup).size > 10_000, 'the backup of the guide');
   await docker('stop', '--time', '40', id);
   assert.equal(await docker('inspect', '--format', '{{.State.ExitCode}}', id), '0');
 
