@@ -31,7 +31,7 @@ const SEEDS = 2_000;
 const FEW_STEPS = 4_000;
 
 /** More than a shrunk scenario needs to end: one that a bug keeps from ending, which most steps are spent on, fails then. */
-export const SHRUNK_STEPS = ['--steps', '60000'];
+export const SHRUNK_STEPS = 60_000;
 
 /** The arguments of simulate.ts that run only this scenario. */
 export const worldArgument = ({ seed, only }: Pinned): string[] => [
@@ -49,7 +49,9 @@ export async function scenarioThatReveals(
 ): Promise<{ found: Pinned | undefined; output: string }> {
   const pinned = PLANTED_SEEDS[name];
   const scenarios = [
-    ...(pinned ? [[...worldArgument(pinned), ...(pinned.only === undefined ? [] : SHRUNK_STEPS)]] : []),
+    ...(pinned
+      ? [[...worldArgument(pinned), ...(pinned.only === undefined ? [] : ['--steps', String(SHRUNK_STEPS)])]]
+      : []),
     ...(pinned?.only === undefined ? [] : [['--seed', String(pinned.seed)]]),
     ['--seeds', String(SEEDS)],
   ];

@@ -344,12 +344,19 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
 };
 
-/** Plants the bug in modules that are loaded from now on; returns the pattern of its failures. */
-export function plant(name: string): RegExp {
-  const first = PLANTED[name] ?? PLANTED_NODES[name] ?? PLANTED_OVERLAPPING[name];
-  if (first === undefined) throw new Error(`no planted bug is called "${name}"`);
-  change(name, first.also === undefined ? [first] : [first, first.also]);
-  return first.finds ?? /./;
+export interface PlantedBug {
+  /** Matches the failures that reveal it. */
+  finds: RegExp;
+  /** Modules that are loaded afterwards do not have it. */
+  remove(): void;
+}
+
+/** Plants the bug in modules that are loaded from now on. */
+export function plant(name: string): PlantedBug {
+  const bug = PLANTED[name] ?? PLANTED_NODES[name] ?? PLANTED_OVERLAPPING[name];
+  if (bug === undefined) throw new Error(`no planted bug is called "${name}"`);
+  const remove = change(name, bug.also === undefined ? [bug] : [bug, bug.also]);
+  return { finds: bug.finds ?? /./, remove };
 }
 
 /**
@@ -365,11 +372,13 @@ export function makeLimitsSmall(): void {
   ]);
 }
 
-function change(name: string, changes: readonly Planted[]): void {
-  registerHooks({
+/** Returns a function that ends the change. */
+function change(name: string, changes: readonly Planted[]): () => void {
+  const hooks = registerHooks({
     load: (url, context, next) => {
       const loaded = next(url, context);
-      const own = changes.filter(({ file }) => url.endsWith(`/src/${file}`));
+      const [file] = url.split('?');
+      const own = changes.filter((one) => file!.endsWith(`/src/${one.file}`));
       if (own.length === 0) return loaded;
       let source = String(loaded.source);
       for (const { file, find, replace } of own) {
@@ -379,4 +388,5 @@ function change(name: string, changes: readonly Planted[]): void {
       return { ...loaded, source };
     },
   });
+  return () => hooks.deregister();
 }

@@ -1,13 +1,16 @@
 /** Starts a process that simulates (simulate.ts), and reads its output. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { readKept } from './kept-seeds.ts';
 import type { Line } from './simulate.ts';
+import type { Revealed } from './simulate-planted.ts';
 import type { Failed, Sums } from './sums.ts';
 
 const PROCESS = path.join(import.meta.dirname, 'simulate.ts');
+const PLANTED_PROCESS = path.join(import.meta.dirname, 'simulate-planted.ts');
 
 export interface Listening {
   /** A folder for V8's coverage of the branches it reaches. */
@@ -28,10 +31,14 @@ export interface Ran {
   output: string;
 }
 
+function startProcess(file: string, args: readonly string[], variables: NodeJS.ProcessEnv = {}): ChildProcess {
+  const env = { ...process.env, NODE_TEST_CONTEXT: undefined, ...variables };
+  return spawn(process.execPath, [file, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
 export function startSimulation(args: readonly string[], listening: Listening = {}) {
   const { coverage } = listening;
-  const env = { ...process.env, NODE_TEST_CONTEXT: undefined, ...(coverage && { NODE_V8_COVERAGE: coverage }) };
-  const child: ChildProcess = spawn(process.execPath, [PROCESS, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = startProcess(PROCESS, args, coverage === undefined ? {} : { NODE_V8_COVERAGE: coverage });
   const ran: Ran = { sums: undefined, isKilled: false, failed: [], output: '' };
   const heard = (text: string): void => {
     ran.output += `${text}\n`;
@@ -54,6 +61,23 @@ export function startSimulation(args: readonly string[], listening: Listening = 
     child.kill();
   };
   return { ended, kill };
+}
+
+/** Runs the pinned scenarios of planted bugs in one process; returns the names of those that were found, and its other output. */
+export async function simulatePlanted(
+  names: readonly string[],
+  options: readonly string[],
+): Promise<{ found: Set<string>; output: string }> {
+  const found = new Set<string>();
+  const lines: string[] = [];
+  const child = startProcess(PLANTED_PROCESS, [...options, ...names]);
+  createInterface(child.stdout!).on('line', (text) => {
+    const { name, faults } = JSON.parse(text) as Revealed;
+    if (faults.length > 0) found.add(name);
+  });
+  createInterface(child.stderr!).on('line', (text) => lines.push(text));
+  await once(child, 'close');
+  return { found, output: lines.join('\n') };
 }
 
 export const simulate = (args: readonly string[]): Promise<Ran> => startSimulation(args).ended;

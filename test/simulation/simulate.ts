@@ -42,7 +42,7 @@ const { values } = parseArgs({
     overlapping: { type: 'boolean', default: false },
   },
 });
-const finds = values.planted === undefined ? /./ : plant(values.planted);
+const finds = values.planted === undefined ? /./ : plant(values.planted).finds;
 makeLimitsSmall();
 
 // Loaded after time, sockets and threads are replaced, and a bug is planted.
