@@ -20,7 +20,7 @@ const PURE = new Set([
 ]);
 /** Files with exceptions, by module. */
 const AROUND: Readonly<Record<string, readonly string[]>> = {
-  // Synchronous access, at the start and by backups.
+  // Synchronous access, at the start, by backups, and to files of the program.
   'node:fs': [
     'src/config-values.ts',
     'src/delivery/destinations/providers.ts',
@@ -29,6 +29,7 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
     'src/http/guide.ts',
     'src/http/portal.ts',
     'src/net/dns-servers.ts',
+    'src/roles/api-examples.ts',
     'src/roles/ports.ts',
     'src/roles/serve.ts',
     'src/smtp/tls-identity.ts',
