@@ -50,9 +50,9 @@ as() { setpriv --reuid=postgres --regid=postgres --clear-groups "$@"; }
 if [ ! -e "$PGDATA/PG_VERSION" ]; then
   install -d -m 700 -o postgres -g postgres "$PGDATA"
   install -d -o postgres -g postgres /var/run/postgresql
-  printf %s "$POSTGRES_PASSWORD" >/tmp/password
-  chmod 644 /tmp/password
-  as initdb --username="$POSTGRES_USER" --pwfile=/tmp/password --auth-local=trust --auth-host=scram-sha-256 >/dev/null
+  printf %s "$POSTGRES_PASSWORD" >/run/password
+  chmod 644 /run/password
+  as initdb --username="$POSTGRES_USER" --pwfile=/run/password --auth-local=trust --auth-host=scram-sha-256 >/dev/null
   echo 'host all all all scram-sha-256' >>"$PGDATA/pg_hba.conf"
   as pg_ctl --wait --options="-c listen_addresses=''" start >/dev/null
   sleep 3
