@@ -1,6 +1,6 @@
 /**
- * Loads modules again as a copy with its own state: a process can then run several versions of the product one after another, without
- * loading packages and compiling their code again.
+ * Loads copies of modules, each with its own state: a process can run several versions of the product one after another, and loads and
+ * compiles packages only once.
  */
 import { registerHooks, stripTypeScriptTypes } from 'node:module';
 

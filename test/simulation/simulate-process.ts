@@ -72,6 +72,7 @@ export async function simulatePlanted(
   const lines: string[] = [];
   const child = startProcess(PLANTED_PROCESS, [...options, ...names]);
   createInterface(child.stdout!).on('line', (text) => {
+    if (!text.startsWith('{')) return void lines.push(text);
     const { name, faults } = JSON.parse(text) as Revealed;
     if (faults.length > 0) found.add(name);
   });
