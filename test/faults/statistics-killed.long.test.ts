@@ -14,7 +14,7 @@ import { waitUntil } from '../kit/wait-until.ts';
 
 const KILLS = 12;
 const WORKERS = 3;
-/** Few enough that the rest of the test, which reads every event, takes less time than the kills. */
+/** The load is low enough that the rest of the test, which reads every event, takes less time than the kills. */
 const BATCH = 5;
 const PAUSE_MS = 20;
 const OUTCOMES = ['ann', 'ben', 'bounced', 'delayed', 'complained', 'suppressed'];

@@ -104,7 +104,7 @@ async function prepare(engine: Engine, settings: Record<string, string>): Promis
     example,
   );
   writeFileSync(path.join(deploy, 'compose.env'), replaced);
-  // Not all of /usr: the configuration of HAProxy is mounted below /usr/local.
+  // The configuration of HAProxy is mounted below /usr/local, so /usr as a whole cannot be.
   const programs = ['bin', 'sbin', 'lib', 'lib64', 'share'].map((one) => `/usr/${one}:/usr/${one}:ro`);
   const { services } = parse(file, { merge: true });
   const peers = {

@@ -1,6 +1,6 @@
 /**
- * The container images without Docker's conveniences and at scale: under runc alone, for arm64 under emulation, and by deploy/compose.yaml
- * with two nodes, PostgreSQL, HAProxy, and an S3-compatible store, of which one node is killed under load.
+ * The container images where Docker does less for them: for another architecture under emulation, and under runc alone, unprivileged and
+ * read-only, with the default seccomp profile.
  */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
@@ -68,7 +68,7 @@ test(`the image for ${foreign} serves and delivers an email under emulation`, {
   t.after(() => sink.close());
   await docker('load', '--input', archiveOf(foreign));
   assert.equal(await docker('image', 'inspect', '--format', '{{.Architecture}}', image), foreign);
-  // Named explicitly: the kernel of this machine may have no handler for the programs of the image (binfmt_misc).
+  // The emulator is named explicitly: the kernel may have no handler for the programs of the image (binfmt_misc).
   const emulator = execFileSync('sh', ['-c', `command -v ${EMULATOR}`], { encoding: 'utf8' }).trim();
   const node = ['/emulator', '/usr/local/bin/node'];
   const [, ...entry] = JSON.parse(await docker('image', 'inspect', '--format', '{{json .Config.Entrypoint}}', image));

@@ -63,10 +63,10 @@ async function keysOfMenus(page: Page, ids: Record<string, string>): Promise<voi
     await openMenu();
     await page.keyboard.press('Tab');
     await item(page, first).waitFor({ state: 'detached' });
-    // Longer than it takes until a closed menu has given the focus back.
-    await page.waitForTimeout(50);
+    // Timers of a page run in order: this one runs after the one that returns the focus of a closed menu.
+    await page.evaluate('new Promise((resolve) => setTimeout(resolve, 50))');
     const isAfter = `document.querySelector('[aria-haspopup="menu"]').compareDocumentPosition(document.activeElement) & 4`;
-    assert.equal(await page.evaluate(isAfter), 4, `${at}: the focus is behind the button`);
+    assert.equal(await page.evaluate(isAfter), 4, `${at}: the focus is after the button`);
   }
 }
 
@@ -175,7 +175,7 @@ test('filters are saved, shared, applied, renamed and deleted', { skip: noBrowse
   for (const visit of [owner, other, colleague]) visit.assertClean();
 });
 
-/** In how many rows the filters are in a window of 1280 pixels, without the rare ones below them. */
+/** Returns the number of rows of the filters in a window of 1280 pixels, without the rare ones below them. */
 const rowsOfFilters = (page: Page) =>
   page.evaluate<number>(`new Set([...document.querySelectorAll('search > *')]
     .filter((one) => getComputedStyle(one).flexBasis !== '100%' && one.offsetHeight > 0)
