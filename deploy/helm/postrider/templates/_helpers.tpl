@@ -41,7 +41,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 app.kubernetes.io/component: {{ default "node" $group.name }}
 {{- end -}}
 
-{{/* The resources of the pods of one entry of roles: those of all pods, and its own. */}}
+{{/* Returns the resources of the pods of an entry of roles: its own, and for the others those of all pods. */}}
 {{- define "postrider.resources" -}}
 {{- $root := index . 0 -}}
 {{- $group := index . 1 -}}
@@ -151,7 +151,7 @@ securityContext:
   runAsUser: {{ .Values.runAsUser }}
   runAsGroup: {{ .Values.runAsUser }}
   fsGroup: {{ .Values.runAsUser }}
-  # Otherwise each start changes the group of every file of a content volume.
+  # Without this, each start changes the group of every file in a content volume.
   fsGroupChangePolicy: OnRootMismatch
   seccompProfile: { type: RuntimeDefault }
 {{- end -}}
