@@ -50,7 +50,10 @@ export interface SupervisorOptions {
   stopRequested: Promise<'stop'>;
 }
 
-/** Runs until a stop request. The exit code is 0 if all processes stopped cleanly. If the first process could not start, it is the one of that process. */
+/**
+ * Runs until a stop request. The exit code is 0 if all processes stopped cleanly. If the first process could not start, it is the exit code
+ * of that process.
+ */
 export async function serveProcesses(options: SupervisorOptions): Promise<CommandOutcome> {
   const { config } = options;
   if (config.databaseUrl === undefined)

@@ -71,8 +71,9 @@ export interface RouteRequest<C = unknown, B = unknown, Q = unknown> {
   /** The raw bytes of the body; empty on stream routes. */
   readonly rawBody: Buffer;
   /**
-   * Only on routes whose body has the type 'stream': the body as it arrives, without a size limit. The handler counts, checks, and consumes it. It
-   * must never destroy the stream, because the connection is needed for the response, and must remove its listeners if it stops reading.
+   * Only on routes whose body has the type 'stream': the body as it arrives, without a size limit. The handler counts, checks, and
+   * consumes it. It must never destroy the stream, because the connection is needed for the response, and must remove its listeners if it
+   * stops reading.
    */
   readonly stream: Readable;
   readonly headers: IncomingHttpHeaders;

@@ -21,7 +21,7 @@ export function ActionMenu({ button, position = 'bottom-end', width, children }:
   };
   const leave = (event: KeyboardEvent<HTMLDivElement>): void => {
     if (event.key !== 'Tab') return;
-    // Otherwise the focus trap of the menu keeps the focus. The browser moves on from the button.
+    // This keeps the event from the focus trap of the menu. The browser then moves the focus on from the button.
     event.stopPropagation();
     const button = event.currentTarget.closest('[role="menu"]')?.getAttribute('aria-labelledby');
     document.getElementById(button ?? '')?.focus();
@@ -51,7 +51,7 @@ interface MenuActionProps {
   children: ReactNode;
 }
 
-/** Instead of the component's own state, in which the arrow keys skip the item, and throw if there is no other one. */
+/** The component's own disabled state is not used: the arrow keys skip such an item, and throw an error if there is no other one. */
 const DISABLED = { opacity: 0.5, cursor: 'default' };
 
 export function MenuAction({ icon, mark, isDisabled = false, isDanger = false, onClick, children }: MenuActionProps) {

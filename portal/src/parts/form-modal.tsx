@@ -1,6 +1,6 @@
 /**
- * A dialog with a form: fields, the reason why it was refused, and its buttons, which stay in sight if the fields are long. It is open while it is rendered, so its fields
- * are empty each time; afterwards the focus returns to the button that opened it.
+ * A dialog with a form: fields, the reason why it was refused, and its buttons, which stay in sight if the fields are long. It is open
+ * while it is rendered, so its fields are empty each time; afterwards the focus returns to the button that opened it.
  */
 import { Button, Group, Modal, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';

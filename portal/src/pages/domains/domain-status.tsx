@@ -1,4 +1,7 @@
-/** The status of a domain, and when Postrider stops to send from a failing one. A domain that only an operator marked as verified is not shown as good: its signatures fail at receivers. */
+/**
+ * The status of a domain, and when Postrider stops sending from a failing one. A domain that only an operator marked as verified is not shown
+ * as good: its signatures fail at receivers.
+ */
 import type { Answer } from '../../api.ts';
 import { Badge, StatusBadge } from '../../parts/badge.tsx';
 import { Time, useNow } from '../../parts/time.tsx';

@@ -21,7 +21,7 @@ export function eventsOf({ events }: Webhook): string {
   return events.length === EVENT_TYPES.length ? webhooks.every : events.join(', ');
 }
 
-/** What the list and the page of a webhook call its state. */
+/** Returns the name of the state in the list and on the page of a webhook. */
 export function stateOf({ enabled, failingSince }: Webhook): string {
   if (!enabled) return webhooks.disabled;
   return failingSince === undefined ? webhooks.enabled : webhooks.failing;

@@ -28,7 +28,7 @@ const RotationDialog = lazy(async () => ({ default: (await import('./rotation.ts
 const TestEventDialog = lazy(async () => ({ default: (await import('./test-event.tsx')).TestEventDialog }));
 const SignatureChecker = lazy(async () => ({ default: (await import('./signature-checker.tsx')).SignatureChecker }));
 
-/** Attempts cause no events. */
+/** The page polls, because attempts create no events. */
 const LIVE_EVERY_MS = 3_000;
 
 export function WebhookPage() {
