@@ -2,6 +2,7 @@
  * The thread that owns one SQLite connection: the writer or a reader. It receives batches of operations from the serving thread and returns
  * each batch once; groups.ts runs them.
  */
+import { flushCompileCache } from 'node:module';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { collectGarbage } from '../../base/collector.ts';
 import type { OperationMode } from '../operation.ts';
@@ -33,7 +34,11 @@ port.on('message', (message: Message) => {
   last = last.then(() => handle(port, message));
 });
 port.postMessage('open');
-setTimeout(collectGarbage, COLLECT_AFTER_MS[setup.mode]).unref();
+setTimeout(() => {
+  // As in bin/postrider.js: a thread whose process is killed would leave no compiled code.
+  flushCompileCache();
+  collectGarbage();
+}, COLLECT_AFTER_MS[setup.mode]).unref();
 
 async function handle(port: MessagePort, message: Message): Promise<void> {
   if (message === 'close') {
