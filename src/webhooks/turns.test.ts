@@ -166,8 +166,10 @@ for (const dialect of DIALECTS)
 
     test('when the endpoint is disabled, waiting events end, and enabling it again starts with new events', async () => {
       const w = await world(dialect);
-      w.hook.answer({ status: 410 });
+      const held = Promise.withResolvers<void>();
+      w.hook.answer({ status: 410, held: held.promise });
       await w.events(ANN, ANN, ANN);
+      held.resolve();
       await waitUntil('all to be settled', async () => (await w.depth()) === 0);
       assert.equal(w.hook.requests.length, 1);
       const ended = await w.deliveries(w.id);
