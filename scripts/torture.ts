@@ -1,10 +1,11 @@
 /**
  * `npm run torture [-- --seconds 600 --nodes 3]`: several nodes on PostgreSQL and S3 under load, with a node killed every five seconds and
- * the database restarted every ten, checked against a ledger. With `--power-cuts 300` instead: one service on a disk whose power is cut
- * that often, under load (root and Linux). Prints what was done and its result; exits with 1 at the first broken promise. The tests run the
- * same for a minute.
+ * the database restarted every ten, checked against a ledger. With `--kills 500` instead: one service on the embedded database, killed that
+ * often at random moments, under load; with `--power-cuts 300`: one service on a disk whose power is cut that often (root and Linux). Prints
+ * what was done and its result; exits with 1 at the first broken promise. The tests run short forms of all three.
  */
 import { parseArgs } from 'node:util';
+import { killTrial } from '../test/faults/kill-trial.ts';
 import { killUnderLoad } from '../test/faults/node-kills.ts';
 import { powerCuts } from '../test/faults/power-trial.ts';
 import { cannotCutPower } from '../test/kit/cut-disk.ts';
@@ -13,6 +14,7 @@ const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '600' },
     nodes: { type: 'string', default: '3' },
+    kills: { type: 'string' },
     'power-cuts': { type: 'string' },
   },
 });
@@ -25,6 +27,11 @@ function positive(name: keyof typeof values, isWhole: boolean): number {
 }
 
 async function run(): Promise<object> {
+  if (values.kills !== undefined) {
+    const kills = positive('kills', true);
+    console.log(`${kills} kills`);
+    return killTrial({ kills, workers: 8, between: [40, 250] });
+  }
   if (values['power-cuts'] === undefined) {
     const [seconds, nodes] = [positive('seconds', false), positive('nodes', true)];
     console.log(`${nodes} nodes under fire for ${seconds} seconds`);

@@ -11,7 +11,7 @@ test('killed nodes and a restarted database under load', {
   timeout: 420_000,
   skip: !serverIsOurs && 'the server of TEST_PG_URL is not ours to restart',
 }, async (t) => {
-  const report = await killUnderLoad({ seconds: 60 });
+  const report = await killUnderLoad({ seconds: 30 });
   t.diagnostic(JSON.stringify(report));
   assert.ok(report.acknowledged >= 300, `too little load to be meaningful: ${report.acknowledged}`);
   assert.ok((report.faults.kill ?? 0) >= LEAST_KILLS && (report.faults['database restart'] ?? 0) >= LEAST_RESTARTS);

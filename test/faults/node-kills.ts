@@ -9,8 +9,8 @@ const KILL_EVERY_MS = 5_000;
 const RESTART_EVERY_MS = 10_000;
 
 /** The minimum number, however slowly the machine restarts what was killed. */
-export const LEAST_KILLS = 8;
-export const LEAST_RESTARTS = 4;
+export const LEAST_KILLS = 5;
+export const LEAST_RESTARTS = 2;
 
 export function killUnderLoad(options: { seconds: number; nodes?: number }): Promise<NodesReport> {
   ownPostgresServer();
