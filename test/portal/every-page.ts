@@ -137,8 +137,11 @@ export async function animationsEnded(page: Page): Promise<void> {
 /** Violations found by axe, of any level, and whether the page scrolls sideways. */
 export async function faultsOf(page: Page): Promise<string[]> {
   await animationsEnded(page);
-  await page.evaluate(axe.source);
-  const violations = await page.evaluate<Violation[]>('axe.run(document).then(({ violations }) => violations)');
+  // A page that was followed to still has it.
+  if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source);
+  const violations = await page.evaluate<Violation[]>(
+    'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
+  );
   const overflow = await page.evaluate<number>(
     'document.documentElement.scrollWidth - document.documentElement.clientWidth',
   );
