@@ -243,8 +243,9 @@ test('untrusted text is rendered as text on every page', { skip: noBrowser(), ti
   });
   const lists = ['/app/live', '/app/sandbox'].flatMap((base) => [...AREAS, ...MORE].map((one) => base + one));
   const mails = messageIds.map((id) => `/app/sandbox/inbox/${id}`);
+  await open(visit.page, '/app/sandbox/statistics');
   for (const at of [...lists, ...OPERATOR, ...(await idsOf(service))]) {
-    await open(visit.page, at);
+    await follow(visit.page, at);
     await unfold(visit.page);
     await assertHarmless(visit, at);
   }

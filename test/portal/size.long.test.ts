@@ -13,7 +13,7 @@ import { everyPage, open, SEED_ENV, seed } from './every-page.ts';
 const FIRST_LOAD_BYTES = 150_000;
 const PAGE_BYTES = 266_000;
 const LAYOUT_SHIFT = 0.05;
-const [SLOWER_BY, VISITS] = [4, 5];
+const [SLOWER_BY, VISITS] = [4, 3];
 
 /** Milliseconds from the start of the visit to the first and the largest paint. */
 function paintsOf(page: Page): Promise<{ first: number; largest: number }> {
