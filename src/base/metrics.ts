@@ -69,6 +69,8 @@ export interface Metrics {
   inboundRoutes: Record<(typeof ROUTE_OUTCOMES)[number], Counter>;
   /** Requests that GET /requests does not list because there were too many. */
   requestsNotRecorded: Record<'succeeded' | 'failed', Counter>;
+  /** Scheduled backups. */
+  backups: Record<'succeeded' | 'failed', Counter>;
   /** Spans of traces that were exported, or dropped because the collector was unreachable or rejected them. */
   spans: Record<'exported' | 'dropped', Counter>;
   /** Time from the arrival of a request to its response after the commit. */
@@ -386,6 +388,11 @@ function spanCounters(registry: Registry): Metrics['spans'] {
   );
 }
 
+function backupCounters(registry: Registry): Metrics['backups'] {
+  const about = { name: 'postrider_backups_total', help: 'Scheduled backups.', label: 'result' };
+  return counters(registry, about, ['succeeded', 'failed']);
+}
+
 /** Creates a set of metrics with its own registry. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -446,6 +453,7 @@ export function createMetrics(): Metrics {
     suppressed,
     attemptsByReply,
     webhookAttempts,
+    backups: backupCounters(registry),
     spans: spanCounters(registry),
     ...inboundCounters(registry),
     acceptedBySource,

@@ -17,6 +17,8 @@ test('a backup runs when it is due, and a failed one is retried after an hour', 
   let isBroken = false;
   let gauge: () => { value: number }[] = () => [];
   const age = (): number | undefined => gauge()[0]?.value;
+  const results: string[] = [];
+  const counted = (result: string) => ({ inc: () => void results.push(result) });
   const start = () =>
     startScheduledBackups({
       everyHours: 6,
@@ -27,6 +29,7 @@ test('a backup runs when it is due, and a failed one is retried after an hour', 
         readGaugeFrom: (_, read) => {
           gauge = read;
         },
+        backups: { succeeded: counted('succeeded'), failed: counted('failed') },
       },
       run: async () => {
         runs += 1;
@@ -52,6 +55,7 @@ test('a backup runs when it is due, and a failed one is retried after an hour', 
   isBroken = false;
   assert.equal(await after(0.1), 4);
   assert.equal(age(), 0);
+  assert.deepEqual(results, ['succeeded', 'succeeded', 'failed', 'succeeded']);
   await backups.stop();
 
   const again = start();

@@ -28,7 +28,7 @@ interface ScheduledBackupOptions {
   database: Database;
   clock: Clock;
   log: Log;
-  metrics: Pick<Metrics, 'readGaugeFrom'>;
+  metrics: Pick<Metrics, 'readGaugeFrom' | 'backups'>;
   /** Makes a backup and records it; rejects with the reason if the backup fails. */
   run?(started: (child: ChildProcess) => void): Promise<void>;
 }
@@ -82,10 +82,12 @@ export function startScheduledBackups(options: ScheduledBackupOptions): Schedule
         child = started;
       });
       lastMs = (await readKeptElsewhere(database)).scheduledBackupMs;
+      metrics.backups.succeeded.inc();
       log.info({ ms: Math.round(performance.now() - startedMs) }, 'backup completed');
     } catch (error) {
       if (isStopping) return;
       notBeforeMs = clock.now() + HOUR_MS;
+      metrics.backups.failed.inc();
       log.error({ error: (error as Error).message }, 'backup failed');
     } finally {
       child = undefined;

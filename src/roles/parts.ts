@@ -118,6 +118,11 @@ export async function openParts(options: PartsOptions): Promise<Parts> {
     measureBuild(metrics);
     const disk = { name: 'postrider_disk_free_bytes', help: 'Free disk space where accepted mail is stored.' };
     metrics.readGaugeFrom(disk, () => overload.freeBytes());
+    const readiness = { name: 'postrider_not_ready', help: 'Whether /ready fails for this reason (0 or 1).' };
+    metrics.readGaugeFrom(readiness, () => {
+      const parts = new Set(overload.reasons().map(({ part }) => part));
+      return PARTS.map((reason) => ({ labels: { reason }, value: Number(parts.has(reason)) }));
+    });
     const store = await openBlobStore(config, { directory, clock, onBroken: options.onBroken });
     opened.push(store);
     const { blobs } = store;
@@ -154,9 +159,11 @@ function openTracer(
 const QUEUE_LIMIT = 5_000_000;
 const INTERVAL_MS = 1_000;
 
+const PARTS = ['service', 'storage', 'disk', 'queue'] as const;
+
 interface Reason {
-  /** Which part is not ready: storage, disk, queue, or service. */
-  part: string;
+  /** Which part is not ready. */
+  part: (typeof PARTS)[number];
   message: string;
 }
 

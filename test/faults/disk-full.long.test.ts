@@ -17,6 +17,12 @@ const MEGABYTE = 1_000_000;
 const send = (service: Service, text = 'x') =>
   service.sandboxApi.post('/send', { from: 'a@x.example', to: 'b@x.example', subject: 'Full', text });
 
+/** The reasons why the service is not ready, as its metrics say. */
+async function notReady({ anonymous }: Service): Promise<string[]> {
+  const { text } = await anonymous.get('/metrics');
+  return [...text.matchAll(/^postrider_not_ready\{reason="(\w+)"\} 1$/gm)].map(([, reason]) => reason!);
+}
+
 test('intake stops at the free-space limit and resumes when space is available', {
   skip,
   timeout: 240_000,
@@ -28,12 +34,14 @@ test('intake stops at the free-space limit and resumes when space is available',
   try {
     assert.equal((await send(service)).status, 202);
     assert.equal((await service.anonymous.get('/ready')).status, 200);
+    assert.deepEqual(await notReady(service), []);
     const ballast = fill(disk.folder, 4 * MEGABYTE);
     const ready = await waitUntil('the free-space limit to be noticed', async () => {
       const answer = await service.anonymous.get('/ready');
       return answer.status === 503 && answer;
     });
     assert.match(ready.text, /disk|space|free/i, 'the log has the reason');
+    assert.deepEqual(await notReady(service), ['disk']);
     const refused = await send(service);
     assert.equal(refused.status, 503);
     assert.equal(refused.body.error.code, 'OVERLOADED');

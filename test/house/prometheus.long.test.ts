@@ -166,6 +166,44 @@ const SITUATIONS: Situation[] = [
     },
   },
   {
+    name: 'the database does not respond, and a process is stopping',
+    samples: [steady('postrider_not_ready{reason="storage"}', 1), steady('postrider_not_ready{reason="service"}', 1)],
+    minutes: 10,
+    firing: {
+      PostriderNotReady: [
+        {
+          labels: { ...NODE, reason: 'storage' },
+          summary: 'one accepts no messages. Reason: storage. Its /ready page says more.',
+        },
+      ],
+    },
+  },
+  {
+    name: 'the first backup fails every hour',
+    samples: [
+      steady('postrider_backups_total{result="failed"}', '0x59 1x59 2x59 3x59 4x59 5x59 6x59'),
+      steady('postrider_backups_total{result="succeeded"}', 0),
+    ],
+    minutes: 400,
+    firing: {
+      PostriderBackupsFail: [
+        {
+          labels: { ...NODE, result: 'failed' },
+          summary: 'Scheduled backups have failed for hours. The log has the error.',
+        },
+      ],
+    },
+  },
+  {
+    name: 'three backups failed, and then one succeeded',
+    samples: [
+      steady('postrider_backups_total{result="failed"}', '0x59 1x59 2x59 3x299'),
+      steady('postrider_backups_total{result="succeeded"}', '0x239 1x200'),
+    ],
+    minutes: 360,
+    firing: { PostriderBackupsFail: [] },
+  },
+  {
     name: 'a message was due for 19 minutes, and then attempted',
     samples: [steady('postrider_queue_oldest_age_seconds{}', '0+60x19 0x40')],
     minutes: 20,

@@ -73,7 +73,7 @@ test('doctor checks', () => {
 });
 
 /** Units that the name of a gauge may end with. */
-const UNITS = /_(seconds|bytes|messages|events|operations|connections|orders|rows|transactions|open|info)$/;
+const UNITS = /_(seconds|bytes|messages|events|operations|connections|orders|rows|transactions|open|ready|info)$/;
 
 test('metrics and their types; counters end with _total, times and sizes with their unit', async () => {
   const text = await createMetrics().text();
