@@ -2,8 +2,8 @@
 import { describe, test } from 'node:test';
 import { simulateWell } from './simulate-process.ts';
 
-const PART = 70;
-const FIRSTS = [61, 131];
+const PART = 60;
+const FIRSTS = [41, 101];
 
 describe('further scenarios keep the promises', { concurrency: 2 }, () => {
   for (const first of FIRSTS) {

@@ -6,9 +6,9 @@ import { simulateWell } from './simulate-process.ts';
 import { addTo, noSums } from './sums.ts';
 
 /** About 0.4 s of CPU time each, in one process on each of two cores; seeds.long.test.ts goes on from there. */
-const SEEDS = 60;
+const SEEDS = 40;
 /** One part per process, two of which run at the same time; the first one also runs the kept seeds. */
-const PART = 30;
+const PART = 20;
 const PIECES = Array.from({ length: SEEDS / PART }, (_, part) => ({ first: 1 + part * PART, seeds: PART }));
 /** Ten times as much, for slower or busy machines. */
 const MOST_CPU_MS = 1_000;
