@@ -128,6 +128,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
     await page.getByRole('radiogroup', { name: 'Status' }).getByText('Failed').click();
     await page.waitForURL('**/requests?status=failed');
     await page.getByText('GET /messages', { exact: true }).first().waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'More filters' }).click();
     await page.getByLabel('Code').fill('INVALID_REQUEST');
     await page.waitForURL('**/requests?status=failed&code=INVALID_REQUEST');
     await page.getByRole('cell', { name: /other\.example is not verified/ }).waitFor({ state: 'detached' });
