@@ -164,7 +164,7 @@ test('a silent server causes a timeout that frees the connection', async () => {
   await againIfPaused(async () => {
     const outcome = await client().post({ ...request, url: hook.url, timeoutMs: 80 });
     assert.ok(!outcome.ok);
-    assert.equal(outcome.kind, 'timeout');
+    assert.deepEqual([outcome.kind, outcome.message], ['timeout', 'the server did not answer within 0.08 s']);
   });
   await waitUntil('the connection to be closed', () => hook.connections.now === 0);
 });
@@ -179,31 +179,37 @@ test('requests waiting for a connection have a deadline too', async () => {
   );
 });
 
-test('every other failure has its own kind', async () => {
+test('every other failure has its own kind, and a sentence for the owner of the URL', async () => {
   const hook = await catcher({ script: { reset: true } });
   const http = client();
-  const kind = async (url: string, extra = {}): Promise<string> => {
+  const fails = async (url: string, expected: RegExp, extra = {}): Promise<void> => {
     const outcome = await http.post({ ...request, url, timeoutMs: 30_000, ...extra });
-    return outcome.ok ? String(outcome.status) : outcome.kind;
+    assert.match(outcome.ok ? String(outcome.status) : `${outcome.kind}: ${outcome.message}`, expected);
   };
-  assert.equal(await kind(hook.url), 'reset');
+  await fails(hook.url, /^reset: the connection to the server was closed before the exchange was complete \(/);
   hook.answer({ raw: 'SSH-2.0-OpenSSH\r\n' });
-  assert.equal(await kind(hook.url), 'protocol');
+  await fails(hook.url, /^protocol: the response of the server is not valid HTTP \(/);
   hook.answer({ headers: { 'x-large': 'x'.repeat(15_000), 'x-larger': 'x'.repeat(15_000) } });
-  assert.equal(await kind(hook.url), 'protocol');
+  await fails(hook.url, /^protocol: the headers of the response are too long \(/);
   hook.answer({ silent: true });
-  assert.equal(await kind(hook.url, { signal: AbortSignal.timeout(50) }), 'reset');
-  assert.equal(await kind('http://missing.example/'), 'dns');
-  assert.equal(await kind('http://broken.example/'), 'dns');
-  assert.equal(await kind('ftp://hooks.example/'), 'protocol');
-  assert.equal(await kind(hook.url, { headers: { 'x-a': 'b\r\nx-c: d' } }), 'protocol');
+  await fails(hook.url, /^reset: the request was canceled$/, { signal: AbortSignal.timeout(50) });
+  await fails('http://missing.example/', /^dns: the name missing\.example has no address$/);
+  await fails('http://broken.example/', /^dns: the name broken\.example does not resolve at the moment$/);
+  await fails('ftp://hooks.example/', /^protocol: not an http or https URL$/);
+  await fails(hook.url, /^protocol: /, { headers: { 'x-a': 'b\r\nx-c: d' } });
   const server = net.createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   const { port } = server.address() as net.AddressInfo;
   await new Promise((resolve) => server.close(resolve));
-  assert.equal(await kind(`http://127.0.0.1:${port}/`), 'connect');
+  await fails(
+    `http://127.0.0.1:${port}/`,
+    new RegExp(`^connect: the server refused the connection \\(connect ECONNREFUSED 127\\.0\\.0\\.1:${port}\\)$`),
+  );
   const plain = await catcher();
-  assert.equal(await kind(`https://127.0.0.1:${plain.port}/`), 'tls');
+  await fails(
+    `https://127.0.0.1:${plain.port}/`,
+    /^tls: the server answered the TLS handshake with something that is not TLS \(ERR_SSL/,
+  );
 });
 
 test('TLS is verified against the name of the URL', async () => {

@@ -9,6 +9,7 @@
 import type { Dispatcher, Pool } from 'undici';
 import { loadedOnce } from '../base/lifecycle.ts';
 import type { Cidr } from './address-guard.ts';
+import { errorSentenceWithDetail } from './error-sentence.ts';
 import { guardedConnector, type Lookup, NotConnected } from './guarded-connector.ts';
 
 export interface HttpClientOptions {
@@ -163,6 +164,7 @@ export type HttpOutcome =
       body?: Buffer;
       latencyMs: number;
     }
+  /** The message is a sentence for the owner of the URL, without capital and full stop. */
   | { ok: false; kind: HttpFailureKind; message: string; latencyMs: number };
 
 interface Failed {
@@ -187,6 +189,11 @@ function kindOf(error: NodeJS.ErrnoException): HttpFailureKind {
   if (TLS_CODE.test(code)) return 'tls';
   if (CONNECT_CODE.test(code)) return 'connect';
   return RESET_CODE.test(code) ? 'reset' : 'protocol';
+}
+
+function failedBy(error: NodeJS.ErrnoException): Failed {
+  const { code = '', message } = error;
+  return { kind: kindOf(error), message: errorSentenceWithDetail({ cause: code, message }) };
 }
 
 /** The parts of a response that are kept. */
@@ -234,7 +241,7 @@ function collect(
       if (received.bodyBytes > received.maxBytes) on.tooLong();
     },
     onResponseEnd: () => on.end(),
-    onResponseError: (_controller, error) => on.end({ kind: kindOf(error), message: error.message }),
+    onResponseError: (_controller, error) => on.end(failedBy(error)),
   };
 }
 
@@ -273,8 +280,11 @@ export function exchange(
       end({ kind, message });
       abort?.(new Error(message));
     };
-    const onAbort = (): void => fail('reset', 'the request was cancelled');
-    const timer = setTimeout(() => fail('timeout', `no response within ${timeoutMs} ms`), timeoutMs);
+    const onAbort = (): void => fail('reset', 'the request was canceled');
+    const timer = setTimeout(
+      () => fail('timeout', `the server did not answer within ${timeoutMs / 1_000} s`),
+      timeoutMs,
+    );
     if (signal?.aborted) {
       onAbort();
       return;
@@ -291,7 +301,7 @@ export function exchange(
     try {
       pool.dispatch({ ...target, method, headers, body, headersTimeout: 0, bodyTimeout: 0 }, handler);
     } catch (error) {
-      end({ kind: kindOf(error as Error), message: (error as Error).message });
+      end(failedBy(error as Error));
     }
   });
 }

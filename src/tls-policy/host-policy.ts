@@ -4,6 +4,7 @@
  * finds them. A policy that is not mandatory is only checked.
  */
 
+import { POLICY_UNMET } from '../net/error-sentence.ts';
 import type { Inspection, OpenSmtpResult, PeerCertificate, SmtpError } from '../net/smtp-client.ts';
 import { isStartTlsRefused, namesOf } from '../net/tls.ts';
 
@@ -69,9 +70,6 @@ export interface HostPolicy {
   /** Counts a session for the reports. */
   note?(result: TlsResult): void;
 }
-
-/** Error code if a policy was not met. The message explains why. */
-export const POLICY_UNMET = 'EPOLICY';
 
 /** The certificate check and the result of a connection under a policy. */
 export interface UnderPolicy {

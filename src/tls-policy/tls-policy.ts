@@ -4,7 +4,6 @@
 export {
   type AppliedPolicy,
   type HostPolicy,
-  POLICY_UNMET,
   type TlsFailureType,
   type TlsSession,
   underPolicy,

@@ -7,9 +7,9 @@
  * New sessions are opened host by host, and address by address of each host, until one greets, whatever earlier ones replied (RFC 5321
  * §5.1).
  */
+import { POLICY_UNMET } from '../../net/error-sentence.ts';
 import type { OpenSmtpOptions, SmtpError, SmtpSession, TlsNeed } from '../../net/smtp-client.ts';
 import { limitsOf } from '../../net/smtp-limits.ts';
-import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
 import type { Limits } from '../destinations/limits.ts';
 import type { Registry } from '../destinations/registry.ts';
 import { type Evidence, outweighs } from '../outcome/outcome.ts';

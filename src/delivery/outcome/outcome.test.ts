@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parseReply } from '../../mail/smtp-reply.ts';
+import { errorSentence } from '../../net/error-sentence.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
 import { type Category, classify, type Outcome, type Owner } from './outcome.ts';
 import { explanations } from './outcome-texts.ts';
@@ -308,4 +309,10 @@ test('a mail loop is rejected with specific advice', () => {
   const outcome = classify({ stage: 'dns', local, relay: false });
   assert.equal(outcome.owner, 'service');
   assert.match(outcome.advice, /POSTRIDER_SMTP_HOSTNAME/);
+});
+
+test('an outcome shows the readable message instead of the OpenSSL error', () => {
+  const [cause, message] = ['ERR_SSL_UNSUPPORTED_PROTOCOL', '…:error:0A000102:SSL routines::unsupported protocol'];
+  const outcome = classify({ stage: 'tls', cause, message, relay: false });
+  assert.equal(outcome.reply, errorSentence({ cause, message }));
 });

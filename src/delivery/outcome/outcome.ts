@@ -17,10 +17,10 @@
  *   not exist or accepts no mail suppresses for 7 days: a lapsed registration is usually fixed within a day.
  * - Unknown text with a 5xx is `refused`, which is permanent and never suppresses.
  */
+
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
+import { errorSentence, POLICY_UNMET } from '../../net/error-sentence.ts';
 import type { LocalRefusal, RecipientResult, SmtpStage } from '../../net/smtp-types.ts';
-import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
-import { errorSentence } from './error-texts.ts';
 import {
   type Category,
   explanations,

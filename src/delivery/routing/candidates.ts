@@ -3,7 +3,7 @@
  * destination (mx-sets.ts), in order of preference. Addresses that failed recently come after the others of their host. If all of
  * these hosts failed recently and others did not, nothing is dialed here: the attempt continues at the destination of the others.
  */
-import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
+import { POLICY_UNMET } from '../../net/error-sentence.ts';
 import { ANY, type PooledSession, peerOf, type SessionNeed } from '../attempt/pooled-session.ts';
 import type { Registry } from '../destinations/registry.ts';
 import type { Evidence } from '../outcome/outcome.ts';

@@ -25,6 +25,7 @@
  * A relay with a password or a certificate to verify never falls back. Neither does a session with bytes injected after the reply to
  * STARTTLS, which indicate an attack.
  */
+import { errorSentence } from '../../net/error-sentence.ts';
 import {
   type OpenSmtpOptions,
   type OpenSmtpResult,
@@ -35,7 +36,6 @@ import {
 } from '../../net/smtp-client.ts';
 import { allowsClear } from '../../net/tls.ts';
 import { type HostPolicy, underPolicy } from '../../tls-policy/tls-policy.ts';
-import { errorSentence } from '../outcome/error-texts.ts';
 import { replyText } from '../outcome/outcome.ts';
 import type { Candidate } from './route.ts';
 

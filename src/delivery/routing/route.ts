@@ -14,15 +14,17 @@
  * email, and each attempt starts 5 hosts later, so that all are tried. If source addresses are configured, Postrider does not dial
  * addresses of a family without a source address. The address of a relay may be private, because the operator configured it.
  */
+
 import { hash } from 'node:crypto';
 import type { RelayRoute, Route } from '../../config.ts';
 import { domainToAscii } from '../../mail/address.ts';
 import { addressRefusal, type Cidr, isInRanges } from '../../net/address-guard.ts';
 import type { AddressAnswer, Dns, MxHost } from '../../net/dns.ts';
+import { POLICY_UNMET } from '../../net/error-sentence.ts';
 import type { SmtpAuth, TokenSource } from '../../net/smtp-client.ts';
 import { interleaveFamilies } from '../../net/smtp-connect.ts';
 import type { SourceAddresses } from '../../net/source-addresses.ts';
-import { type HostPolicy, POLICY_UNMET, type TlsPolicies } from '../../tls-policy/tls-policy.ts';
+import type { HostPolicy, TlsPolicies } from '../../tls-policy/tls-policy.ts';
 import type { Evidence } from '../outcome/outcome.ts';
 
 export interface Candidate {

@@ -3,9 +3,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { after, test } from 'node:test';
-import { openSmtpSession } from '../../net/smtp-client.ts';
-import { errorSentence } from './error-texts.ts';
-import { classify } from './outcome.ts';
+import { errorSentence, errorSentenceWithDetail } from './error-sentence.ts';
+import { openSmtpSession } from './smtp-client.ts';
 
 const rows: [cause: string, message: string, sentence: RegExp][] = [
   [
@@ -53,11 +52,15 @@ const rows: [cause: string, message: string, sentence: RegExp][] = [
   ['ENOTFOUND', 'getaddrinfo ENOTFOUND mx.example', /no address in the DNS/],
   ['EAI_AGAIN', 'getaddrinfo EAI_AGAIN mx.example', /DNS did not answer/],
   ['ESERVFAIL', '', /DNS did not answer/],
+  ['UND_ERR_SOCKET', 'other side closed', /closed before/],
+  ['UND_ERR_CONNECT_TIMEOUT', 'Connect Timeout Error (attempted address: 203.0.113.7:443)', /did not answer in time/],
+  ['UND_ERR_HEADERS_OVERFLOW', 'Headers Overflow Error', /headers of the response are too long/],
+  ['', 'Response does not match the HTTP/1.1 protocol (Expected HTTP/, RTSP/ or ICE/)', /not valid HTTP/],
   ['EVERYTHINGELSE', 'read EVERYTHINGELSE', /^the connection to the server failed$/],
 ];
 
 /** Technical details. */
-const INTERNALS = /\b[A-Z][A-Z_]{3,}\b|error:|routines|openssl|\d{4,}/;
+const INTERNALS = /\b(?!HTTP\b)[A-Z][A-Z_]{3,}\b|error:|routines|openssl|\d{4,}/;
 
 for (const [cause, message, sentence] of rows) {
   test(`${cause}: ${message.slice(0, 80).trim()}`, () => {
@@ -78,10 +81,19 @@ test("errors of Postrider's own client are unchanged", () => {
   }
 });
 
-test('an outcome shows the readable message instead of the OpenSSL error', () => {
-  const [cause, message] = rows[0]!;
-  const outcome = classify({ stage: 'tls', cause, message, relay: false });
-  assert.equal(outcome.reply, errorSentence({ cause, message }));
+test('the original text is a detail, unless it is that of OpenSSL, which is replaced by its code', () => {
+  const detailed = [
+    [
+      { cause: 'ECONNREFUSED', message: 'connect ECONNREFUSED 203.0.113.7:443' },
+      'the server refused the connection (connect ECONNREFUSED 203.0.113.7:443)',
+    ],
+    [
+      { cause: 'ERR_SSL_WRONG_VERSION_NUMBER', message: '00:error:0A00010B:SSL routines:x:../deps/openssl/x.c:78:' },
+      'the server answered the TLS handshake with something that is not TLS (ERR_SSL_WRONG_VERSION_NUMBER)',
+    ],
+    [{ message: 'the name shop.example has no address' }, 'the name shop.example has no address'],
+  ] as const;
+  for (const [error, text] of detailed) assert.equal(errorSentenceWithDetail(error), text);
 });
 
 /** Starts a server that offers STARTTLS and then misbehaves. */

@@ -1,10 +1,11 @@
 /**
- * Readable sentences for errors of a socket, of TLS or of the resolver: in the reply of an attempt, of an event, and in the reason for a
- * TLS fallback. Node and OpenSSL describe such errors with codes, routine names and paths of source files; the first matching row of this
- * table replaces them. Messages of Postrider's own client are readable and stay unchanged.
+ * Readable sentences for errors of a socket, of TLS, of HTTP, or of the resolver: in the reply of an attempt, in the error of a webhook
+ * delivery, and in the reason for a TLS fallback. Node, undici, and OpenSSL describe such errors with codes, routine names, and paths of
+ * source files; the first matching row of this table replaces them. Messages of Postrider's own clients are readable and stay unchanged.
  */
 
-import { POLICY_UNMET } from '../../tls-policy/tls-policy.ts';
+/** Error code if a TLS policy was not met. The message explains why. */
+export const POLICY_UNMET = 'EPOLICY';
 
 /** An error as Node or Postrider's own client reports it. */
 export interface ConnectionError {
@@ -58,11 +59,13 @@ const rows: readonly [pattern: RegExp, sentence: string][] = [
   ],
   [/error:[0-9a-f]{8}:|ssl routines|^err ssl|^err tls/, 'the TLS handshake with the server failed'],
   [/econnrefused/, 'the server refused the connection'],
+  [/response does not match the http|^hpe /, 'the response of the server is not valid HTTP'],
+  [/headers overflow/, 'the headers of the response are too long'],
   [
-    /econnreset|epipe|econnaborted|socket hang up|err stream|enotconn/,
+    /econnreset|epipe|econnaborted|socket hang up|err stream|enotconn|other side closed|und err socket/,
     'the connection to the server was closed before the exchange was complete',
   ],
-  [/etimedout|esockettimedout/, 'the server did not answer in time'],
+  [/etimedout|esockettimedout|connect timeout/, 'the server did not answer in time'],
   [/ehostunreach|enetunreach|ehostdown|enetdown/, 'there is no network route to the server'],
   [
     /eaddrnotavail|eaddrinuse|emfile|enfile|enobufs|enomem/,
@@ -77,9 +80,9 @@ const rows: readonly [pattern: RegExp, sentence: string][] = [
   [/eproto\b/, 'the TLS handshake with the server failed'],
 ];
 
-/** Technical terms of Node, OpenSSL and the resolver. */
+/** Technical terms of Node, undici, OpenSSL, and the resolver. */
 const MACHINE =
-  /^(connect|read|write|shutdown|bind|getaddrinfo|query[A-Za-z0-9]*) E[A-Z]|error:[0-9A-F]{8}:|SSL routines|^[A-Z][A-Z0-9_]+$|^Client network socket|^socket hang up|^Hostname\/IP|certificate|^This socket|^write after/;
+  /^(other side closed|Connect Timeout|Headers Overflow|Response does not match|Parse Error)|^(connect|read|write|shutdown|bind|getaddrinfo|query[A-Za-z0-9]*) E[A-Z]|error:[0-9A-F]{8}:|SSL routines|^[A-Z][A-Z0-9_]+$|^Client network socket|^socket hang up|^Hostname\/IP|certificate|^This socket|^write after/;
 
 /** Returns one sentence for an error, without capital and full stop, in the style of replies. */
 export function errorSentence({ cause = '', message = '' }: ConnectionError): string {
@@ -87,4 +90,18 @@ export function errorSentence({ cause = '', message = '' }: ConnectionError): st
   const text = `${cause} ${message}`.toLowerCase().replaceAll('_', ' ').replaceAll('/', ' ');
   const row = rows.find(([pattern]) => pattern.test(text));
   return row?.[1] ?? 'the connection to the server failed';
+}
+
+/** Text of OpenSSL, whose code says the same in fewer words. */
+const OPENSSL = /error:[0-9A-F]{8}:/;
+
+/**
+ * Returns the sentence for an error, with the original text in parentheses if it says more: the owner of a server sees which address was
+ * tried, or which names the certificate has.
+ */
+export function errorSentenceWithDetail(error: ConnectionError): string {
+  const { cause = '', message = '' } = error;
+  const sentence = errorSentence(error);
+  const detail = message === '' || OPENSSL.test(message) ? cause : message;
+  return detail === '' || detail === sentence ? sentence : `${sentence} (${detail})`;
 }
