@@ -43,7 +43,12 @@ const deliverySchema = named('WebhookDelivery', {
   ]),
   responseStatus: Type.Union([Type.Integer(), Type.Null()]),
   responseStart: nullable(Type.String()),
-  error: nullable(Type.String()),
+  error: nullable(
+    Type.String({
+      description:
+        'Why the last attempt failed, as the start of a sentence; details of the network are in parentheses.',
+    }),
+  ),
   latencyMs: Type.Union([Type.Integer(), Type.Null()]),
   attemptLog: Type.Array(
     named('WebhookAttempt', {

@@ -46,6 +46,7 @@ import {
   removeEndpointOperation,
   replaceEndpointOperation,
   rotateSecretOperation,
+  showEndpointOperation,
 } from '../webhooks/store.ts';
 import { sendTestEvent, testEventBody } from '../webhooks/test-event.ts';
 import {
@@ -120,6 +121,13 @@ const endpointShape = {
     Type.String({
       format: 'date-time',
       description: 'Set while deliveries fail: the first failure since the last success.',
+    }),
+  ),
+  nextAttemptAt: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description:
+        'Set while deliveries of an enabled webhook fail: the soonest retry of any of them, in the past while it is being sent.',
     }),
   ),
   disabledReason: Type.Optional(Type.String()),
@@ -328,10 +336,10 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'getWebhook',
       summary: 'Get a webhook',
       description:
-        'Returns the webhook without its secret. failingSince is set while its deliveries fail, disabledReason if Postrider disabled it.',
+        'Returns the webhook without its secret. failingSince and nextAttemptAt are set while its deliveries fail, disabledReason if Postrider disabled it.',
       response: { status: 200, schema: endpointSchema },
       async handle(request: Request) {
-        const row = await database.execute(findEndpointOperation, keyOf(request));
+        const row = await database.execute(showEndpointOperation, keyOf(request));
         return row ? answer(endpointBody(row)) : noSuchEndpoint;
       },
     }),

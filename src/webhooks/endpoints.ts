@@ -41,6 +41,12 @@ export interface EndpointRow {
   max_batch: number;
 }
 
+/** An endpoint as the API returns it. */
+export interface ShownEndpoint extends EndpointRow {
+  /** Time of the soonest retry of its deliveries, by the clock of its mode; null if it is disabled, does not fail, or has none. */
+  nextAttemptAtMs: number | null;
+}
+
 /** Limit of `maxBatch`. */
 export const MOST_BATCHED = 100;
 
@@ -50,7 +56,7 @@ export const HEADER_MASK = '********';
 export const headerNamesOf = ({ header_names }: Pick<EndpointRow, 'header_names'>): string[] =>
   JSON.parse(header_names ?? '[]') as string[];
 
-export function endpointBody(row: EndpointRow): Record<string, unknown> {
+export function endpointBody(row: ShownEndpoint): Record<string, unknown> {
   const body: Record<string, unknown> = {
     webhookId: row.id,
     url: row.url,
@@ -64,6 +70,7 @@ export function endpointBody(row: EndpointRow): Record<string, unknown> {
     updatedAt: iso(row.updated_at),
   };
   if (row.failing_since !== null) body.failingSince = iso(row.failing_since);
+  if (row.nextAttemptAtMs !== null) body.nextAttemptAt = iso(row.nextAttemptAtMs);
   if (row.enabled === 0 && row.disabled_reason !== null) body.disabledReason = row.disabled_reason;
   if (row.inbound_route_id !== null) body.inboundRouteId = row.inbound_route_id;
   if (row.format !== null) {

@@ -7,8 +7,8 @@ import type { Mode, Owner } from '../base/mode.ts';
 import { inboundTopic } from '../events/events.ts';
 import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
-import { isSameRow } from '../storage/rows.ts';
-import { type EndpointRow, ROTATION_MS } from './endpoints.ts';
+import { isSameRow, rowset } from '../storage/rows.ts';
+import { type EndpointRow, ROTATION_MS, type ShownEndpoint } from './endpoints.ts';
 import { endTurns, waitForClaims } from './turns.ts';
 
 const SHOWN =
@@ -56,7 +56,7 @@ const ENDPOINT = {
 
 export const createEndpointOperation = change(
   'webhooks.create',
-  async (tx, endpoint: NewEndpoint): Promise<EndpointRow | LimitReached> => {
+  async (tx, endpoint: NewEndpoint): Promise<ShownEndpoint | LimitReached> => {
     const { accountId, nowMs } = endpoint;
     const reached = await checkLimit(tx, { accountId, limit: 'webhooks', nowMs });
     if (reached) return reached;
@@ -83,23 +83,50 @@ export const createEndpointOperation = change(
       endpoint.maxBatch ?? 1,
     );
     await subscribe(tx, { ...endpoint, enabled: row!.enabled, ordered: row!.ordered });
-    return row as EndpointRow;
+    return { ...(row as EndpointRow), nextAttemptAtMs: null };
   },
   { ...ENDPOINT, action: 'webhook.create' },
 );
 
+/**
+ * Adds the next attempts. Only endpoints that are enabled and failing have one, so that others cost nothing. It is the first entry of an
+ * index, however many deliveries are pending.
+ */
+async function withNextAttempts(tx: Transaction, rows: readonly EndpointRow[]): Promise<ShownEndpoint[]> {
+  const failing = rows.flatMap(({ id, enabled, failing_since }) =>
+    enabled === 1 && failing_since !== null ? [{ id }] : [],
+  );
+  const next = new Map<string, number | null>();
+  if (failing.length > 0) {
+    const ids = rowset(tx, 'failing', { id: 'text' }, failing);
+    const found = await tx.all<{ id: string; atMs: number | null }>(
+      `SELECT failing.id, (SELECT min(d.next_attempt_at) FROM webhook_delivery d
+         WHERE d.webhook_id = failing.id AND d.status = 'pending') AS "atMs" FROM ${ids.sql}`,
+      ...ids.params,
+    );
+    for (const { id, atMs } of found) next.set(id, atMs);
+  }
+  return rows.map((row) => ({ ...row, nextAttemptAtMs: next.get(row.id) ?? null }));
+}
+
+async function withNextAttempt(tx: Transaction, row: EndpointRow): Promise<ShownEndpoint> {
+  return (await withNextAttempts(tx, [row]))[0]!;
+}
+
 export const listEndpointsOperation = operation(
   'webhooks.list',
   'read',
-  (tx, page: Owner & { before: string | null; limit: number }) =>
-    tx.all<EndpointRow>(
+  async (tx, page: Owner & { before: string | null; limit: number }) => {
+    const rows = await tx.all<EndpointRow>(
       `SELECT ${SHOWN} FROM webhook WHERE account_id = ? AND mode = ? ${page.before === null ? '' : 'AND id < ?'}
        ORDER BY id DESC LIMIT ?`,
       page.accountId,
       page.mode,
       ...(page.before === null ? [] : [page.before]),
       page.limit,
-    ),
+    );
+    return withNextAttempts(tx, rows);
+  },
 );
 
 export type EndpointKey = Owner & { id: string };
@@ -116,6 +143,16 @@ export async function findEndpoint(tx: Transaction, key: EndpointKey, lock = '')
 
 export const findEndpointOperation = operation('webhooks.find', 'read', (tx, key: EndpointKey) =>
   findEndpoint(tx, key),
+);
+
+/** Returns the endpoint with its next attempt, for the API. */
+export const showEndpointOperation = operation(
+  'webhooks.show',
+  'read',
+  async (tx, key: EndpointKey): Promise<ShownEndpoint | undefined> => {
+    const row = await findEndpoint(tx, key);
+    return row && withNextAttempt(tx, row);
+  },
 );
 
 export interface EndpointTarget {
@@ -162,7 +199,7 @@ export type Replacement = EndpointKey &
  */
 export const replaceEndpointOperation = change(
   'webhooks.replace',
-  async (tx, change: Replacement): Promise<EndpointRow | 'outdated' | undefined> => {
+  async (tx, change: Replacement): Promise<ShownEndpoint | 'outdated' | undefined> => {
     if (change.ordered === false) await waitForClaims(tx, change.id);
     if (change.basis !== undefined) {
       const present = await findEndpoint(tx, change, locked(tx));
@@ -206,7 +243,7 @@ export const replaceEndpointOperation = change(
       if (change.enabled === false || change.ordered === false) await endTurns(tx, row.id, change.nowMs);
     }
     if (row && change.secretSealed) await rotate(tx, { ...change, secretSealed: change.secretSealed });
-    return row;
+    return row && withNextAttempt(tx, row);
   },
   { ...ENDPOINT, action: 'webhook.replace' },
 );
@@ -228,10 +265,14 @@ async function rotate(tx: Transaction, rotation: Rotation): Promise<EndpointRow 
 }
 
 /** Sets a new secret. The previous secret also signs for another 24 h. Returns undefined if the endpoint does not exist. */
-export const rotateSecretOperation = change('webhooks.rotate', (tx, rotation: Rotation) => rotate(tx, rotation), {
-  ...ENDPOINT,
-  action: 'webhook.rotate-secret',
-});
+export const rotateSecretOperation = change(
+  'webhooks.rotate',
+  async (tx, rotation: Rotation): Promise<ShownEndpoint | undefined> => {
+    const row = await rotate(tx, rotation);
+    return row && withNextAttempt(tx, row);
+  },
+  { ...ENDPOINT, action: 'webhook.rotate-secret' },
+);
 
 /** Removes the endpoint. Returns false if it does not exist. dropDeliveriesOperation removes its delivery records. */
 export const removeEndpointOperation = change(

@@ -83,6 +83,7 @@ export const scenarios: Record<string, Scenario> = {
   'concurrent templates': templates.templatesAtOnce,
   'opens, clicks, and unsubscribes': templates.engagement,
   endpoints: webhooks.endpoints,
+  'next attempts of endpoints': webhooks.nextAttempts,
   'carrying events': webhooks.carrying,
   'events in the Resend format': webhooks.formatted,
   'busy endpoints and replays': webhooks.crowds,

@@ -26,6 +26,7 @@ import {
   removeEndpointOperation,
   replaceEndpointOperation,
   rotateSecretOperation,
+  showEndpointOperation,
 } from '../../src/webhooks/store.ts';
 import {
   backlogOperation,
@@ -171,6 +172,34 @@ export const formatted: Scenario = async (stage) => {
   const { id: deliveryId } = deliveries!.rows[0]!;
   await stage.act(retryDeliveryOperation, { ...page, deliveryId, nowMs: stage.nowMs });
   assert.equal((await take(stage)).jobs.length, 1, 'events posted before are replayed, whatever is subscribed now');
+};
+
+export const nextAttempts: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const [failing, healthy] = [endpoint(stage, accountId, ['Send']), endpoint(stage, accountId, ['Bounce'])];
+  for (const one of [failing, healthy]) await stage.act(createEndpointOperation, one);
+  await stage.act(acceptOperation, acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] }));
+  const owner = { accountId, mode: 'live' } as const;
+  const nextOf = async (id: string) => (await stage.act(showEndpointOperation, { ...owner, id }))!.nextAttemptAtMs;
+  assert.equal(await nextOf(failing.id), null, 'before the first attempt');
+  const batch = await take(stage);
+  const failed = { result: 'retry', responseStatus: 500, error: 'answered 500' } as const;
+  await stage.act(settleOperation, {
+    nowMs: stage.nowMs,
+    settled: batch.jobs.map((job, index) =>
+      settled(stage, batch, job, { ...failed, nextAttemptMs: stage.nowMs + (index === 0 ? DAY : HOUR) }),
+    ),
+  });
+  assert.equal(await nextOf(failing.id), stage.nowMs + HOUR, 'the soonest, which is not that of the oldest event');
+  const rows = await stage.act(listEndpointsOperation, { ...owner, before: null, limit: 5 });
+  assert.deepEqual(
+    new Map(rows.map(({ id, nextAttemptAtMs }) => [id, nextAttemptAtMs])),
+    new Map([
+      [failing.id, stage.nowMs + HOUR],
+      [healthy.id, null],
+    ]),
+  );
+  await stage.act(showEndpointOperation, { ...owner, id: 'whk_none' });
 };
 
 export const carrying: Scenario = async (stage) => {

@@ -417,7 +417,7 @@ export interface paths {
   "/operator/accounts": {
     /**
      * List accounts, newest first
-     * @description Filtered by part of the name (case-insensitive), status, and plan.
+     * @description Filtered by part of the name (case-insensitive), status, plan, and sending protection.
      */
     get: operations["listAccounts"];
     /**
@@ -1078,7 +1078,7 @@ export interface paths {
   "/webhooks/{id}": {
     /**
      * Get a webhook
-     * @description Returns the webhook without its secret. failingSince is set while its deliveries fail, disabledReason if Postrider disabled it.
+     * @description Returns the webhook without its secret. failingSince and nextAttemptAt are set while its deliveries fail, disabledReason if Postrider disabled it.
      */
     get: operations["getWebhook"];
     /**
@@ -2703,6 +2703,11 @@ export interface components {
       twoFactorRequired: boolean;
       /** Format: date-time */
       createdAt: string;
+      /** @description Sending protection of live mail; GET /operator/accounts/{id} returns the reason. */
+      sendingProtection: {
+        /** @enum {string} */
+        status: "good" | "warned" | "held";
+      };
     };
     /** OperatorAccountDetail */
     OperatorAccountDetail: {
@@ -3968,6 +3973,11 @@ export interface components {
        * @description Set while deliveries fail: the first failure since the last success.
        */
       failingSince?: string;
+      /**
+       * Format: date-time
+       * @description Set while deliveries of an enabled webhook fail: the soonest retry of any of them, in the past while it is being sent.
+       */
+      nextAttemptAt?: string;
       disabledReason?: string;
       /** @description Set if the webhook receives only the mail of one inbound route. */
       inboundRouteId?: string;
@@ -4133,6 +4143,11 @@ export interface components {
        * @description Set while deliveries fail: the first failure since the last success.
        */
       failingSince?: string;
+      /**
+       * Format: date-time
+       * @description Set while deliveries of an enabled webhook fail: the soonest retry of any of them, in the past while it is being sent.
+       */
+      nextAttemptAt?: string;
       disabledReason?: string;
       /** @description Set if the webhook receives only the mail of one inbound route. */
       inboundRouteId?: string;
@@ -4168,6 +4183,11 @@ export interface components {
        * @description Set while deliveries fail: the first failure since the last success.
        */
       failingSince?: string;
+      /**
+       * Format: date-time
+       * @description Set while deliveries of an enabled webhook fail: the soonest retry of any of them, in the past while it is being sent.
+       */
+      nextAttemptAt?: string;
       disabledReason?: string;
       /** @description Set if the webhook receives only the mail of one inbound route. */
       inboundRouteId?: string;
@@ -5656,7 +5676,7 @@ export interface operations {
   };
   /**
    * List accounts, newest first
-   * @description Filtered by part of the name (case-insensitive), status, and plan.
+   * @description Filtered by part of the name (case-insensitive), status, plan, and sending protection.
    */
   listAccounts: {
     parameters: {
@@ -5667,6 +5687,8 @@ export interface operations {
         status?: "active" | "suspended";
         /** @description Accounts on this plan. */
         plan?: "free" | "paid" | "enterprise";
+        /** @description Active accounts whose live mail is in this state. */
+        sendingProtection?: "warned" | "held";
         /** @description Maximum number of results, 25 by default. */
         limit?: number;
         /** @description The X-Next-Cursor of the previous page. */
@@ -7910,7 +7932,7 @@ export interface operations {
   };
   /**
    * Get a webhook
-   * @description Returns the webhook without its secret. failingSince is set while its deliveries fail, disabledReason if Postrider disabled it.
+   * @description Returns the webhook without its secret. failingSince and nextAttemptAt are set while its deliveries fail, disabledReason if Postrider disabled it.
    */
   getWebhook: {
     parameters: {

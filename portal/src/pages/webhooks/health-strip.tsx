@@ -80,11 +80,6 @@ export function HealthMarks({ deliveries, onOpen }: MarksProps) {
 
 export const LIST_EVERY_MS = 15_000;
 
-/** Returns the time of the next attempt among the newest deliveries. */
-export function nextAttemptOf(deliveries: readonly WebhookDelivery[] = []): string | undefined {
-  return deliveries.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []).sort()[0];
-}
-
 export function HealthStrip({ webhookId }: { webhookId: string }) {
   const { data, isPending } = useLastDeliveries(webhookId, LIST_EVERY_MS);
   if (isPending) return <Skeleton height={14} width={138} aria-label={health.loading} />;

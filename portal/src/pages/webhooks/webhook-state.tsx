@@ -5,7 +5,6 @@ import { Second } from '../../parts/rows.tsx';
 import { sentence } from '../../parts/sentence.ts';
 import { Time } from '../../parts/time.tsx';
 import { eventSentences, webhooks } from '../../texts/webhooks.ts';
-import { LIST_EVERY_MS, nextAttemptOf, useLastDeliveries } from './health-strip.tsx';
 
 export type Webhook = Answer<'getWebhook'>;
 export type EventType = Webhook['events'][number];
@@ -40,16 +39,15 @@ export function StateReason({ webhook }: { webhook: Webhook }) {
   return failingSince !== undefined && <FailingSince webhook={webhook} since={failingSince} />;
 }
 
-function FailingSince({ webhook: { webhookId }, since }: { webhook: Webhook; since: string }) {
-  const next = nextAttemptOf(useLastDeliveries(webhookId, LIST_EVERY_MS).data);
+function FailingSince({ webhook: { nextAttemptAt }, since }: { webhook: Webhook; since: string }) {
   return (
     <>
       <Second>
         {webhooks.since} <Time at={since} />
       </Second>
-      {next !== undefined && (
+      {nextAttemptAt !== undefined && (
         <Second>
-          {webhooks.nextAttempt} <Time at={next} />
+          {webhooks.nextAttempt} <Time at={nextAttemptAt} />
         </Second>
       )}
     </>

@@ -14,7 +14,7 @@ import { useScope } from '../../scope.ts';
 import { useSearchState } from '../../search-state.ts';
 import { health, webhookPage } from '../../texts/webhooks.ts';
 import { Deliveries } from './deliveries.tsx';
-import { HealthMarks, nextAttemptOf, useLastDeliveries, type WebhookDelivery } from './health-strip.tsx';
+import { HealthMarks, useLastDeliveries, type WebhookDelivery } from './health-strip.tsx';
 import type { AskedReplay } from './replay.tsx';
 import { type NewSecret, SecretShown } from './secret-shown.tsx';
 import { WebhookActions } from './webhook-actions.tsx';
@@ -59,7 +59,7 @@ function Loaded({ webhook }: { webhook: Webhook }) {
       <div className={classes.stack}>
         {!webhook.enabled && <Disabled webhook={webhook} />}
         {webhook.enabled && webhook.failingSince !== undefined && (
-          <Failing since={webhook.failingSince} deliveries={last.data} />
+          <Failing since={webhook.failingSince} next={webhook.nextAttemptAt} deliveries={last.data} />
         )}
         <Suspense>
           {replay !== undefined && <ReplayProgress {...replay} webhookId={id} onClose={() => setReplay(undefined)} />}
@@ -104,9 +104,15 @@ function Disabled({ webhook: { disabledReason } }: { webhook: Webhook }) {
   );
 }
 
-function Failing({ since, deliveries }: { since: string; deliveries: readonly WebhookDelivery[] | undefined }) {
+interface FailingProps {
+  since: string;
+  /** The soonest retry of a delivery. */
+  next: string | undefined;
+  deliveries: readonly WebhookDelivery[] | undefined;
+}
+
+function Failing({ since, next, deliveries }: FailingProps) {
   const error = deliveries?.find((one) => one.error !== null)?.error;
-  const next = nextAttemptOf(deliveries);
   return (
     <Notice role="status" tone="bad" title={webhookPage.failingTitle}>
       {webhookPage.failingSince} <Time at={since} exact />. {error != null && sentence(error)} {webhookPage.failingTurn}{' '}
