@@ -12,6 +12,9 @@ import { type Address, domainToAscii, parseAddress, sameAddressKey } from '../ma
 import type { Transaction } from '../storage/operation.ts';
 
 export type Plan = 'free' | 'paid' | 'enterprise';
+/** Live mail of an account under sending protection: sent, sent with a warning, or held until someone releases it. */
+export type ProtectionStatus = 'good' | 'warned' | 'held';
+
 export type AccountStatus = 'active' | 'suspended';
 export type Scope = 'send' | 'full';
 export type MissingVariables = 'error' | 'empty' | 'keep';
@@ -64,6 +67,8 @@ export interface Account {
   limits: SetLimits;
   /** The operator's reason for the suspension. */
   suspensionReason?: string;
+  /** The state of its live mail under sending protection. */
+  protectionStatus: ProtectionStatus;
   /** Whether users of the account need two-factor authentication. */
   twoFactorRequired: boolean;
   /** IANA name of the time zone of the times in notices. */
@@ -112,11 +117,12 @@ export interface AccountRow {
   two_factor_required: number;
   time_zone: string;
   suspension_reason: string | null;
+  protection_status: ProtectionStatus;
   created_at: number;
 }
 
 export const ACCOUNT_COLUMNS =
-  'a.id, a.name, a.plan, a.status, a.approved_email_bytes, a.settings, a.limits, a.two_factor_required, a.suspension_reason, a.time_zone, a.created_at';
+  'a.id, a.name, a.plan, a.status, a.approved_email_bytes, a.settings, a.limits, a.two_factor_required, a.suspension_reason, a.protection_status, a.time_zone, a.created_at';
 
 export function accountOf(row: AccountRow): Account {
   return {
@@ -128,6 +134,7 @@ export function accountOf(row: AccountRow): Account {
     settings: JSON.parse(row.settings) as AccountSettings,
     limits: JSON.parse(row.limits) as SetLimits,
     ...(row.suspension_reason !== null && { suspensionReason: row.suspension_reason }),
+    protectionStatus: row.protection_status,
     twoFactorRequired: row.two_factor_required === 1,
     timeZone: row.time_zone,
     createdAt: row.created_at,

@@ -48,6 +48,7 @@ export function newAccount(name: string, plan: Plan, nowMs: number): Account {
     approvedEmailBytes: STANDARD_EMAIL_BYTES,
     settings: DEFAULT_SETTINGS,
     limits: {},
+    protectionStatus: 'good',
     twoFactorRequired: false,
     timeZone: DEFAULT_TIME_ZONE,
     createdAt: nowMs,

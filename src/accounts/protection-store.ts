@@ -6,10 +6,9 @@
 import { change } from '../audit/audit.ts';
 import { LIFETIME_MS } from '../base/backoff.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
+import type { ProtectionStatus } from './account.ts';
 import { wakeMail } from './store.ts';
 import type { RateName, SetThresholds, Threshold } from './thresholds.ts';
-
-export type ProtectionStatus = 'good' | 'warned' | 'held';
 
 /** The rate at the time of the warning or hold. */
 export interface ProtectionReason {

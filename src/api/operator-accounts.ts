@@ -57,17 +57,20 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       path: '/operator/accounts',
       operationId: 'listAccounts',
       summary: 'List accounts, newest first',
-      description: 'Filtered by part of the name (case-insensitive), status, and plan.',
+      description: 'Filtered by part of the name (case-insensitive), status, plan, and sending protection.',
       query: closed({
         name: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'Part of the name.' })),
         status: Type.Optional(oneOf(['active', 'suspended'], { description: 'Accounts of this status.' })),
         plan: Type.Optional(oneOf(['free', 'paid', 'enterprise'], { description: 'Accounts on this plan.' })),
+        sendingProtection: Type.Optional(
+          oneOf(['warned', 'held'], { description: 'Active accounts whose live mail is in this state.' }),
+        ),
         ...pageFields,
       }),
       response: { status: 200, schema: Type.Array(bodies.accountSchema) },
       handle: (request) => {
-        const { name, status = null, plan = null } = request.query;
-        const filters = { name: name?.toLowerCase() ?? null, status, plan };
+        const { name, status = null, plan = null, sendingProtection: protectionStatus = null } = request.query;
+        const filters = { name: name?.toLowerCase() ?? null, status, plan, protectionStatus };
         return listById(request, {
           prefix: 'acc_',
           read: (page) => database.execute(accountPageOperation, { ...filters, ...page }),

@@ -303,6 +303,11 @@ test('an operator sets sending protection thresholds and releases held messages'
   assert.equal((await operator.post(`${path}/resume-sending`, {})).status, 409);
   const held = { id: accountId, from: 'good', to: 'held', reason: null, nowMs: 1 } as const;
   await rig.parts.database.execute(decideProtectionOperation, held);
+  const heldAccounts = (await operator.get('/operator/accounts?sendingProtection=held')).body as unknown as Row[];
+  assert.deepEqual(
+    heldAccounts.map((one) => [one.accountId, one.status, one.sendingProtection]),
+    [[accountId, 'active', { status: 'held' }]],
+  );
   const shown = (await operator.get(path)).body.sendingProtection as {
     status: string;
     thresholds: typeof sendingProtection;

@@ -66,6 +66,7 @@ function accountView(account: Account) {
     ...(account.suspensionReason !== undefined && { suspensionReason: account.suspensionReason }),
     approvedEmailBytes: account.approvedEmailBytes,
     limits: limitsOf(account.limits),
+    sendingProtection: account.protectionStatus,
     twoFactorRequired: account.twoFactorRequired,
     timeZone: account.timeZone,
     createdAt: new Date(account.createdAt).toISOString(),
@@ -97,9 +98,14 @@ function parseSuspensionReason(text: string): string {
   throw new UsageError(`--reason must have 1 to ${maxLength} characters and no control characters`);
 }
 
+/** The status, or the state of the live mail of an active account if it is not good. */
+function shownStatus({ status, protectionStatus }: Account): string {
+  return status === 'active' && protectionStatus !== 'good' ? protectionStatus : status;
+}
+
 export async function listAccounts(call: CommandCall): Promise<CommandOutcome> {
   const accounts = await withStore(call, (store) => store.database.execute(accountsOperation, null));
-  const text = accounts.map((one) => `${one.id}  ${one.plan.padEnd(10)}  ${one.status.padEnd(9)}  ${one.name}`);
+  const text = accounts.map((one) => `${one.id}  ${one.plan.padEnd(10)}  ${shownStatus(one).padEnd(9)}  ${one.name}`);
   return { data: { accounts: accounts.map(accountView) }, text: text.join('\n') || 'no accounts' };
 }
 

@@ -53,6 +53,7 @@ async function setup(t: TestContext) {
         status: 'active',
         approvedEmailBytes: 2_000_000,
         limits: {},
+        protectionStatus: 'good',
         twoFactorRequired: false,
         timeZone: 'UTC',
         settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null },

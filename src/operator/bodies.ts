@@ -59,6 +59,8 @@ const limits = closed(
   { description: 'The limits of the account.' },
 );
 
+const protectionStatus = oneOf(['good', 'warned', 'held']);
+
 const accountFields = {
   accountId: Type.String(),
   name: Type.String(),
@@ -70,11 +72,17 @@ const accountFields = {
   twoFactorRequired: Type.Boolean(),
   createdAt: time,
 };
-export const accountSchema = named('OperatorAccount', accountFields);
+export const accountSchema = named('OperatorAccount', {
+  ...accountFields,
+  sendingProtection: closed(
+    { status: protectionStatus },
+    { description: 'Sending protection of live mail; GET /operator/accounts/{id} returns the reason.' },
+  ),
+});
 
 export function accountBody(account: Account) {
   const { id: accountId, name, plan, status, suspensionReason = null } = account;
-  const { approvedEmailBytes, twoFactorRequired, createdAt } = account;
+  const { approvedEmailBytes, twoFactorRequired, protectionStatus, createdAt } = account;
   const limits: Limits = limitsOf(account.limits);
   return {
     accountId,
@@ -85,6 +93,7 @@ export function accountBody(account: Account) {
     approvedEmailBytes,
     limits,
     twoFactorRequired,
+    sendingProtection: { status: protectionStatus },
     createdAt: iso(createdAt),
   };
 }
@@ -123,7 +132,7 @@ export const accountDetailSchema = named('OperatorAccountDetail', {
   }),
   sendingProtection: closed(
     {
-      status: oneOf(['good', 'warned', 'held']),
+      status: protectionStatus,
       since: nullableTime('Null while the rate is good.'),
       reason: nullable('The rate and its thresholds when the status changed.'),
       countedSince: nullableTime('When held mail was last released; earlier mail is not included in the rates.'),

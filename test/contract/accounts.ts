@@ -93,6 +93,7 @@ export function newAccount(stage: Stage, plan: Account['plan'] = 'paid'): Accoun
     status: 'active',
     approvedEmailBytes: 2_000_000,
     limits: {},
+    protectionStatus: 'good',
     twoFactorRequired: false,
     timeZone: 'UTC',
     settings: {

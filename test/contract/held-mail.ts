@@ -1,10 +1,10 @@
 /** Scenarios of messages held while their account is suspended, and of bounces of addresses that are already suppressed. */
 
 import assert from 'node:assert/strict';
+import type { ProtectionStatus } from '../../src/accounts/account.ts';
 import {
   decideProtectionOperation,
   isHeldOperation,
-  type ProtectionStatus,
   protectionNoticeGivenOperation,
   protectionNoticesOperation,
   resumeSendingOperation,

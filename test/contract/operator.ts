@@ -1,5 +1,6 @@
 /** What an operator reads across accounts, operator keys, and ended pauses: deferred messages return, and no others. */
 import assert from 'node:assert/strict';
+import { decideProtectionOperation } from '../../src/accounts/protection-store.ts';
 import { createAccountOperation, decideApprovalOperation, requestApprovalOperation } from '../../src/accounts/store.ts';
 import {
   blockedToNotifyOperation,
@@ -44,7 +45,7 @@ export const operatorReads: Scenario = async (stage) => {
   const first = { ...newAccount(stage), name: '100% Mail_Shop' };
   const second = { ...newAccount(stage, 'free'), name: '100 Mails' };
   for (const account of [first, second]) await stage.act(createAccountOperation, { account, keys: [] });
-  const all = { name: null, status: null, plan: null, before: null, limit: 2 };
+  const all = { name: null, status: null, plan: null, protectionStatus: null, before: null, limit: 2 };
   const page = await stage.act(accountPageOperation, all);
   assert.deepEqual([page[0]!.id, page[1]!.id], [second.id, first.id], 'newest first');
   assert.equal((await stage.act(accountPageOperation, { ...all, name: '0% mail_' })).length, 1);
@@ -53,6 +54,15 @@ export const operatorReads: Scenario = async (stage) => {
   assert.deepEqual(
     (await stage.act(accountPageOperation, before)).map(({ id }) => id),
     [first.id],
+  );
+  const held = { id: second.id, from: 'good', to: 'held', reason: null, nowMs: stage.nowMs } as const;
+  await stage.act(decideProtectionOperation, held);
+  assert.deepEqual(
+    (await stage.act(accountPageOperation, { ...all, protectionStatus: 'held' })).map(({ id, protectionStatus }) => [
+      id,
+      protectionStatus,
+    ]),
+    [[second.id, 'held']],
   );
   const ask = { accountId: first.id, requestedEmailBytes: 30_000_000, reason: 'Kataloge', nowMs: stage.nowMs };
   const [one, two] = [stage.id('apr'), stage.id('apr')];

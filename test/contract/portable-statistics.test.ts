@@ -74,6 +74,7 @@ test('statistics count each event once after a move from PostgreSQL to either da
     name: 'A',
     plan: 'paid',
     status: 'active',
+    protectionStatus: 'good',
     approvedEmailBytes: 2_000_000,
   } as const;
   await source.database.execute(createAccountOperation, {

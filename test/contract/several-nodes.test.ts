@@ -234,6 +234,7 @@ test('one of several concurrent first runs succeeds, and concurrent settings pat
         status: 'active',
         approvedEmailBytes: 1,
         limits: {},
+        protectionStatus: 'good',
         twoFactorRequired: false,
         timeZone: 'UTC',
         settings,

@@ -32,6 +32,7 @@ function callerOf(accountId: string, mode: Mode, changes: Partial<Account>): Cal
       approvedEmailBytes: 2_000_000,
       createdAt: 0,
       limits: {},
+      protectionStatus: 'good',
       twoFactorRequired: false,
       timeZone: 'UTC',
       settings: { ...settings },

@@ -32,6 +32,7 @@ export function testAccount(id: string, settings: Partial<Account['settings']> =
     status: 'active',
     approvedEmailBytes: 2_000_000,
     limits: {},
+    protectionStatus: 'good',
     twoFactorRequired: false,
     timeZone: 'UTC',
     settings: { variables: {}, missingVariables: 'error', retainContent: '30d', defaultFrom: null, ...settings },

@@ -15,6 +15,7 @@ import { account as texts } from '../../texts/operator.ts';
 import { AccountChanges, AccountQueue, AccountUsers } from './account-lists.tsx';
 import { AccountMessages, useOpenAccount } from './account-messages.tsx';
 import { AccountPlan, isNearLimit } from './account-plan.tsx';
+import { AccountStatus } from './account-status.tsx';
 import { forOperators } from './for-operators.tsx';
 import classes from './operator.module.css';
 import { ProtectionNotice } from './sending-protection.tsx';
@@ -38,7 +39,7 @@ function AccountContent() {
     <Page
       title={account.name}
       parent={parent}
-      badge={<StatusBadge status={account.status} />}
+      badge={<AccountStatus account={account} />}
       primary={<Look account={account} />}
       actions={
         <Button

@@ -3,7 +3,6 @@ import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, usePages } from '../../api.ts';
 import { IconPlus } from '../../icons.ts';
-import { StatusBadge } from '../../parts/badge.tsx';
 import { FilterChoice, Filters } from '../../parts/filters.tsx';
 import { ListPage } from '../../parts/list-page.tsx';
 import type { Column } from '../../parts/rows.tsx';
@@ -11,13 +10,17 @@ import { SearchField } from '../../parts/search-field.tsx';
 import { size, Time } from '../../parts/time.tsx';
 import { useSearchState } from '../../search-state.ts';
 import { accounts, operators } from '../../texts/operator.ts';
+import { AccountStatus, type ShownStatus, shownStatusOf } from './account-status.tsx';
 import { CreateAccount } from './create-account.tsx';
 import { forOperators } from './for-operators.tsx';
 
 type Account = Answer<'listAccounts'>[number];
 
 const PLANS = (['free', 'paid', 'enterprise'] as const).map((value) => ({ value, label: operators.plans[value] }));
-const STATUSES = (['active', 'suspended'] as const).map((value) => ({ value, label: accounts[value] }));
+const STATUSES = (['active', 'warned', 'held', 'suspended'] as const).map((value) => ({
+  value,
+  label: accounts.statuses[value],
+}));
 
 export const AccountsPage = forOperators(accounts.title, AccountsContent);
 
@@ -26,7 +29,7 @@ function AccountsContent() {
   const plan = PLANS.find(({ value }) => value === search.plan)?.value;
   const status = STATUSES.find(({ value }) => value === search.status)?.value;
   const [isCreating, setCreating] = useState(false);
-  const list = usePages('listAccounts', { query: { name, plan, status } });
+  const list = usePages('listAccounts', { query: { name, plan, ...queryOf(status) } });
   const isFiltered = Boolean(name || plan || status);
   const create = (
     <Button leftSection={<IconPlus size={14} />} onClick={() => setCreating(true)}>
@@ -60,14 +63,19 @@ function AccountsContent() {
   );
 }
 
+/** Warned and held accounts are active, and so listed with these. */
+function queryOf(status: ShownStatus | undefined) {
+  return status === 'warned' || status === 'held' ? { sendingProtection: status } : { status };
+}
+
 const COLUMNS: readonly Column<Account>[] = [
   { name: accounts.name, phone: 'title', cell: ({ name }) => name, text: ({ name }) => name },
   {
     name: accounts.status,
     phone: 'badge',
-    cell: ({ status }) => <StatusBadge status={status} />,
-    text: ({ status }) => status,
-    width: '8rem',
+    cell: (one) => <AccountStatus account={one} />,
+    text: shownStatusOf,
+    width: '9rem',
   },
   {
     name: accounts.plan,
