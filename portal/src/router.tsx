@@ -144,7 +144,11 @@ export function createPortalRouter(queries: QueryClient) {
   return createRouter({
     routeTree: root.addChildren([
       open.home(queries),
-      ...[open.signIn, open.welcome, open.reset, open.shared, open.preview],
+      open.signIn,
+      open.welcome,
+      open.reset,
+      open.shared,
+      open.preview,
       app.addChildren([operator.addChildren(ofOperator), mode.addChildren(ofAccount)]),
     ]),
     basepath: basePath === '' ? '/' : basePath,

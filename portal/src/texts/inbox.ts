@@ -52,8 +52,15 @@ export const simulate = {
   submit: 'Simulate',
   simulated: 'Outcome simulated. It creates events and calls webhooks as usual.',
   choices: [
-    ...['delivered', 'bounced', 'delayed', 'complained', 'suppressed'],
-    ...['452 4.2.2 mailbox full', '550 5.1.1 no such user', '421 4.7.0 try again later', '554 5.7.1 blocked as spam'],
+    'delivered',
+    'bounced',
+    'delayed',
+    'complained',
+    'suppressed',
+    '452 4.2.2 mailbox full',
+    '550 5.1.1 no such user',
+    '421 4.7.0 try again later',
+    '554 5.7.1 blocked as spam',
   ],
 };
 

@@ -21,8 +21,11 @@ export function AccountChecklist() {
   const webhooks = useCall('listWebhooks', MOST, { everyMs: EVERY_MS });
   const health = useCall('getAccountHealth', {}, { everyMs: EVERY_MS });
   const checks = [
-    ...[domainCheck(domains), keyCheck(keys), webhookCheck(webhooks)],
-    ...[smtpCheck(credentials, account?.plan), healthCheck(health)],
+    domainCheck(domains),
+    keyCheck(keys),
+    webhookCheck(webhooks),
+    smtpCheck(credentials, account?.plan),
+    healthCheck(health),
   ];
   return (
     <Panel title={checklist.account} actions={<Progress checks={checks} />}>

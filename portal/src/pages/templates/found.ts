@@ -16,8 +16,23 @@ const UNREAD = /\{%-?\s*(raw|comment)\s*-?%\}[\s\S]*?\{%-?\s*end\1\s*-?%\}/g;
 const STRINGS = /"[^"]*"|'[^']*'/g;
 const PATH = /[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,3}\])*/g;
 const WORDS = new Set([
-  ...['and', 'or', 'not', 'contains', 'in', 'true', 'false', 'nil', 'null', 'empty', 'blank'],
-  ...['limit', 'offset', 'reversed', 'cols', 'forloop', 'tablerowloop'],
+  'and',
+  'or',
+  'not',
+  'contains',
+  'in',
+  'true',
+  'false',
+  'nil',
+  'null',
+  'empty',
+  'blank',
+  'limit',
+  'offset',
+  'reversed',
+  'cols',
+  'forloop',
+  'tablerowloop',
 ]);
 const ASKING = new Set(['if', 'unless', 'elsif']);
 

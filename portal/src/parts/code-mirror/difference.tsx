@@ -19,7 +19,9 @@ const EFFORT = { scanLimit: 2_000, timeout: 300 };
 
 function readOnly(language: 'html' | 'text', label: string) {
   return [
-    ...[look(language), EditorState.readOnly.of(true), EditorView.editable.of(false)],
+    look(language),
+    EditorState.readOnly.of(true),
+    EditorView.editable.of(false),
     // Scrollable content must be accessible by keyboard (WCAG 2.1.1).
     EditorView.contentAttributes.of({ 'aria-label': label, 'aria-readonly': 'true', tabindex: '0' }),
   ];

@@ -99,7 +99,11 @@ export default function Editor({ label, value, onChange, language, marks = NONE,
       parent: place.current!,
       doc: value,
       extensions: [
-        ...[history(), indentOnInput(), bracketMatching(), markField, look(language)],
+        history(),
+        indentOnInput(),
+        bracketMatching(),
+        markField,
+        look(language),
         keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
         configured.current.of(settings()),
         EditorView.updateListener.of((update) => {

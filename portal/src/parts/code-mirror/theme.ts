@@ -71,8 +71,13 @@ const theme = EditorView.theme({
 /** Extensions shared by editors and diffs. */
 export function look(language: 'html' | 'text'): Extension {
   return [
-    ...[EditorView.cspNonce.of(nonce), theme, highlighter, liquidHighlighter, lineNumbers()],
-    ...[EditorView.lineWrapping, EditorState.tabSize.of(2)],
+    EditorView.cspNonce.of(nonce),
+    theme,
+    highlighter,
+    liquidHighlighter,
+    lineNumbers(),
+    EditorView.lineWrapping,
+    EditorState.tabSize.of(2),
     language === 'html' ? html({ autoCloseTags: false }) : [],
   ];
 }
