@@ -77,7 +77,12 @@ export default function Palette({ wanted }: { wanted: number }) {
         ]
       : []),
   ];
+  const named: SpotlightActionGroupData[] = [
+    { group: palette.pages, actions: namedFirst(pages, text) },
+    { group: palette.actions, actions: namedFirst(actions, text) },
+  ];
   const groups: SpotlightActionGroupData[] = [
+    ...named.filter((group) => isNamed(group.actions[0], text)),
     { group: palette.mail, actions: messages },
     {
       group: palette.resources,
@@ -90,8 +95,7 @@ export default function Palette({ wanted }: { wanted: number }) {
       })),
     },
     { group: palette.filters, actions: filters },
-    { group: palette.pages, actions: pages },
-    { group: palette.actions, actions },
+    ...named.filter((group) => !isNamed(group.actions[0], text)),
   ].filter(({ actions }) => actions.length > 0);
   return (
     <Spotlight
@@ -112,6 +116,17 @@ export default function Palette({ wanted }: { wanted: number }) {
       }}
     />
   );
+}
+
+/** Whether the text is the beginning of a word of the name, so that it more likely means the page or action than mail that contains it. */
+function isNamed(action: SpotlightActionData | undefined, text: string): boolean {
+  const start = text.toLowerCase();
+  return start !== '' && action !== undefined && ` ${action.label!.toLowerCase()}`.includes(` ${start}`);
+}
+
+/** Sorts pages or actions with such a name before others. */
+function namedFirst(actions: readonly SpotlightActionData[], text: string): SpotlightActionData[] {
+  return actions.toSorted((a, b) => Number(isNamed(b, text)) - Number(isNamed(a, text)));
 }
 
 /** A search in the palette has the syntax of the search field of the messages. */
