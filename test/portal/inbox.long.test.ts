@@ -35,6 +35,8 @@ test('the inbox', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
   await t.test('displays incoming messages with the codes and links found in them', async () => {
     await page.goto('/app/sandbox/inbox');
     await page.getByText('No emails yet').waitFor();
+    // The button is disabled from now on, and loses the focus.
+    await page.getByRole('heading', { name: 'Inbox', level: 1 }).and(page.locator(':focus')).waitFor();
     await send(service, { subject: 'Your code', html: HTML, text: undefined, tags: ['code'] });
     await list.getByRole('link', { name: /Your code.*Delivered/ }).click();
     await page.getByRole('heading', { name: 'Your code' }).waitFor();
@@ -122,6 +124,8 @@ test('the inbox', { skip: noBrowser(), timeout: 170_000 }, async (t) => {
     assert.equal((await inbox()).length, 3);
     await button.click();
     await page.getByText('No emails yet').waitFor();
+    // The button is disabled from now on, and loses the focus.
+    await page.getByRole('heading', { name: 'Inbox', level: 1 }).and(page.locator(':focus')).waitFor();
     await waitUntil('the inbox to be empty', async () => (await inbox()).length === 0);
   });
   visit.assertClean();

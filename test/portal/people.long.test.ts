@@ -309,7 +309,8 @@ test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
   await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
   await page.waitForURL('**/app/live');
   await page.goto('/app/live/profile');
-  await panel.getByRole('button', { name: 'Remove Laptop' }).click();
+  await panel.getByRole('button', { name: 'Remove “Laptop”' }).click();
+  await panel.getByRole('heading', { name: 'Passkeys' }).and(page.locator(':focus')).waitFor();
   await waitUntil('the passkey to be removed', async () => {
     const answer = await visit.context.request.get('/user/passkeys');
     return (await answer.json()).length === 0;
