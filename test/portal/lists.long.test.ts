@@ -67,8 +67,8 @@ test('an action with a dialog closes the drawer of its row, and Escape returns t
   await open(page, '/app/operator/keys');
   const row = page.getByRole('row', { name: /terraform/ });
   await row.getByRole('button', { name: 'terraform', exact: true }).click();
-  await page.getByRole('dialog', { name: 'terraform' }).getByRole('button', { name: 'Revoke terraform' }).click();
-  const confirmation = page.getByRole('dialog', { name: 'Revoke terraform?' });
+  await page.getByRole('dialog', { name: 'terraform' }).getByRole('button', { name: 'Revoke “terraform”' }).click();
+  const confirmation = page.getByRole('dialog', { name: 'Revoke “terraform”?' });
   await confirmation.waitFor();
   await waitUntil('the drawer to close', async () => (await page.getByRole('dialog').count()) === 1);
   await page.keyboard.press('Escape');

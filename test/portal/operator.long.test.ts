@@ -199,14 +199,14 @@ test('an operator views an account read-only under a banner, and leaves it', { s
   await page.goto(`/app/operator/accounts/${accountId}`);
   assert.equal((await asked(visit, '/account', accountId)).status, 404);
   await page.getByRole('button', { name: 'View as account (read-only)' }).click();
-  await page.getByText(/^Support access: viewing ACME, read-only until \d\d:\d\d/).waitFor();
+  await page.getByText(/^Support access: viewing “ACME”, read-only until \d\d:\d\d/).waitFor();
   assert.equal(new URL(page.url()).pathname, '/app/live');
   await page.locator('aside summary', { hasText: 'Account' }).click();
   await page.getByRole('link', { name: 'Team' }).click();
   await page.getByText('Only owners can manage team members.').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Invite member' }).count(), 0);
   await page.reload();
-  await page.getByText(/^Support access: viewing ACME/).waitFor();
+  await page.getByText(/^Support access: viewing “ACME”/).waitFor();
   const log = (await asked(visit, '/audit', accountId)).body;
   assert.equal(log[0].action, 'account.start-support-access', 'its owners see it');
   await page.getByRole('button', { name: 'Exit' }).click();
@@ -255,7 +255,7 @@ test("an account's page shows its queue, users, and changes as text, and opens i
   await page.goto(`/app/operator/accounts/${accountId}`);
   await page.getByRole('textbox', { name: 'Search messages' }).fill('nobody@example.com');
   await page.getByRole('button', { name: 'Search', exact: true }).click();
-  await page.getByText(/^Support access: viewing Everything in one place/).waitFor();
+  await page.getByText(/^Support access: viewing “Everything in one place”/).waitFor();
   const opened = new URL(page.url());
   assert.deepEqual([opened.pathname, opened.searchParams.get('q')], ['/app/live/messages', 'nobody@example.com']);
   const log = (await asked(visit, '/audit', accountId)).body;
@@ -276,7 +276,7 @@ test('requests for larger messages are approved, undone, and rejected with a rea
     );
   await ask(20_000_000);
   await page.goto('/app/operator/approvals');
-  const request = page.getByRole('region', { name: 'Archive requests 20.0 MB' });
+  const request = page.getByRole('region', { name: '“Archive” requests 20.0 MB' });
   await request.getByText('Scanned <i>invoices</i>').waitFor();
   await request.getByText('0 approved, 0 rejected').waitFor();
   await request.getByRole('button', { name: 'Approve 20.0 MB' }).click();
@@ -333,10 +333,10 @@ test('an operator key is created, shown once, works, and is revoked after a conf
   const days = (Date.parse(listed.expiresAt) - Date.parse(listed.createdAt)) / 86_400_000;
   assert.ok(Math.abs(days - 90) < 0.1, `${days} days`);
 
-  await row.getByRole('button', { name: 'Revoke terraform' }).click();
+  await row.getByRole('button', { name: 'Revoke “terraform”' }).click();
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   assert.equal(await statusOf('/operator/queue'), 200, 'only after the confirmation');
-  await row.getByRole('button', { name: 'Revoke terraform' }).click();
+  await row.getByRole('button', { name: 'Revoke “terraform”' }).click();
   await dialog.getByRole('button', { name: 'Revoke' }).click();
   await page.getByText('No operator keys yet').waitFor();
   assert.equal(await statusOf('/operator/queue'), 401);

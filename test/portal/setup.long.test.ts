@@ -255,7 +255,7 @@ test('a key is created, works, and is replaced', { skip }, async (t) => {
   await page.reload();
   await page.getByRole('row', { name: /web shop Sandbox/ }).waitFor();
 
-  await button(page, 'Rotate web shop').click();
+  await button(page, 'Rotate “web shop”').click();
   await button(page, 'Create replacement').click();
   const second = await secret(/pr_test_\w+/);
   await button(page, 'Done').click();

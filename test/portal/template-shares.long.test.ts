@@ -62,7 +62,7 @@ test('a shared preview of unsaved changes opens without a login, until it is rev
   t.after(() => guest.context.close());
   await guest.page.goto(link);
   await guest.page.getByRole('heading', { level: 1, name: 'Order 18' }).waitFor();
-  await guest.page.getByText(/Preview of the template order-shipped \(Unsaved changes\)/).waitFor();
+  await guest.page.getByText(/Preview of the template “order-shipped” \(Unsaved changes\)/).waitFor();
   await guest.page.getByText(/This link expires/).waitFor();
   const mail = guest.page.frameLocator('iframe');
   await mail.getByText('Thank you, Ben').waitFor();

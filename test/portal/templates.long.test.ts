@@ -135,7 +135,7 @@ test('unsaved changes are kept on leaving the page, offered again, and discarded
   const { page, assertClean } = await visited(t, `/app/live/templates/${id}`);
   await typeAtEnd(page, '<p>typed</p>');
   await page.getByRole('link', { name: 'Templates' }).first().click();
-  await see(page, 'Your unsaved changes to kept are stored in this browser.');
+  await see(page, 'Your unsaved changes to “kept” are stored in this browser.');
   await page.getByRole('link', { name: 'kept' }).click();
   await see(page, 'Restored your draft from');
   await see(mail(page), 'typed');
@@ -306,7 +306,7 @@ test('in the sandbox a live template is sent and copied, not changed', { skip },
   const rows = page.getByRole('row').filter({ hasText: 'shared' });
   await see(rows.first(), 'Sandbox only');
   await see(rows.last(), 'Live');
-  assert.equal(await rows.getByRole('button', { name: 'Delete shared' }).count(), 1);
+  assert.equal(await rows.getByRole('button', { name: 'Delete “shared”' }).count(), 1);
   assert.deepEqual(await faultsOf(page), []);
   assert.equal((await found(id)).version, 1);
   assertClean();
@@ -319,13 +319,13 @@ test('a template is found by name and deleted with undo', { skip }, async (t) =>
   await page.waitForURL(/name=OLD/);
   await see(page.getByRole('row'), 'Marketing');
   await waitUntil('the others to be gone', async () => (await page.getByRole('row').count()) === 2);
-  await page.getByRole('button', { name: 'Delete old-news' }).click();
+  await page.getByRole('button', { name: 'Delete “old-news”' }).click();
   await see(page, 'No templates match your search');
   await page.getByRole('button', { name: 'Undo' }).click();
   await page.getByRole('link', { name: 'old-news' }).click();
   await page.getByRole('button', { name: 'More actions' }).click();
   await page.getByRole('menuitem', { name: 'Delete' }).click();
-  await see(page, /^old-news deleted/);
+  await see(page, /^“old-news” deleted/);
   assert.equal((await found(id)).name, 'old-news');
   await page.getByRole('heading', { name: 'Templates', level: 1 }).waitFor();
   assert.equal(await page.getByRole('link', { name: 'old-news' }).count(), 0);

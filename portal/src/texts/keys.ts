@@ -1,3 +1,4 @@
+import { quoted } from './quoted.ts';
 export const keys = {
   title: 'API keys & SMTP',
   lead: 'Credentials for the API and SMTP. Secrets are shown only once.',
@@ -27,9 +28,9 @@ export const keys = {
   expired: 'Expired',
   lastUsed: 'Last used',
   never: 'Never',
-  rotate: (name: string) => `Rotate ${name}`,
-  revoke: (name: string) => `Revoke ${name}`,
-  revoked: (name: string) => `Revoking ${name}. Anything that uses it stops working within a second.`,
+  rotate: (name: string) => `Rotate ${quoted(name)}`,
+  revoke: (name: string) => `Revoke ${quoted(name)}`,
+  revoked: (name: string) => `Revoking ${quoted(name)}. Anything that uses it stops working within a second.`,
   emptyKeys: 'No API keys yet',
   emptyKeysHint: 'Create one key per application, so you can revoke each one separately.',
   emptySmtp: 'No SMTP credentials yet',
@@ -75,9 +76,9 @@ export const rotating = {
   key: 'Rotate API key',
   smtp: 'Rotate SMTP credential',
   lead: (name: string) =>
-    `Creates a replacement with the settings of ${name}. Both work until you revoke the old one, so you can switch without downtime.`,
+    `Creates a replacement with the settings of ${quoted(name)}. Both work until you revoke the old one, so you can switch without downtime.`,
   submit: 'Create replacement',
-  question: (name: string) => `Have you updated everything that uses ${name}?`,
+  question: (name: string) => `Have you updated everything that uses ${quoted(name)}?`,
   answer: 'If so, revoke the old one. Anything that still uses it stops working within a second.',
   revoke: 'Revoke old one',
   keep: 'Keep both',

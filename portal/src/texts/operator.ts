@@ -1,5 +1,6 @@
 /** Texts of the operator console: queue, accounts, approvals, nodes, system health, and the system audit log. */
 import { count } from '../parts/time.tsx';
+import { quoted } from './quoted.ts';
 
 export const operators = {
   forbidden: 'Operators only',
@@ -83,7 +84,7 @@ export const accounts = {
   createHint: 'The account gets a live and a sandbox key. Invite its users on its Team page.',
   nameOf: 'Name',
   submit: 'Create account',
-  keysTitle: (name: string) => `API keys for ${name}`,
+  keysTitle: (name: string) => `API keys for ${quoted(name)}`,
   liveKey: 'Live key',
   sandboxKey: 'Sandbox key',
   accountId: 'Account ID',
@@ -205,7 +206,7 @@ export const approvals = {
   none: 'No pending requests',
   noneHint: 'Account owners submit requests from their Size limit page.',
   noneOther: 'No requests',
-  asks: (name: string, size: string) => `${name} requests ${size}`,
+  asks: (name: string, size: string) => `${quoted(name)} requests ${size}`,
   now: 'Current limit',
   reason: 'Use case',
   sender: 'Account',
@@ -219,13 +220,13 @@ export const approvals = {
   decided: 'Decided',
   answer: 'Decision note',
   approve: (size: string) => `Approve ${size}`,
-  approvedMessage: (name: string, size: string) => `Size limit of ${name} raised to ${size}`,
+  approvedMessage: (name: string, size: string) => `Size limit of ${quoted(name)} raised to ${size}`,
   reject: 'Reject…',
-  rejectTitle: (name: string) => `Reject request from ${name}`,
+  rejectTitle: (name: string) => `Reject request from ${quoted(name)}`,
   rejectReason: 'Reason (visible to the account)',
   rejectHint: 'e.g. “Please send links instead of attachments.”',
   rejectNow: 'Reject',
-  rejectedMessage: (name: string) => `Request from ${name} rejected`,
+  rejectedMessage: (name: string) => `Request from ${quoted(name)} rejected`,
   more: 'Load more',
 };
 
@@ -243,10 +244,10 @@ export const operatorKeys = {
   never: 'Never',
   expired: 'Expired',
   revoke: 'Revoke',
-  revokeOf: (name: string) => `Revoke ${name}`,
-  revokeTitle: (name: string) => `Revoke ${name}?`,
+  revokeOf: (name: string) => `Revoke ${quoted(name)}`,
+  revokeTitle: (name: string) => `Revoke ${quoted(name)}?`,
   revokeLead: 'Programs that use this key stop working within a second. You can’t undo this.',
-  revoked: (name: string) => `${name} revoked`,
+  revoked: (name: string) => `${quoted(name)} revoked`,
   none: 'No operator keys yet',
   noneHint: 'Create one key per program, so you can revoke each one separately.',
 };
@@ -352,7 +353,7 @@ export const audit = {
 };
 
 export const supportAccess = {
-  strip: (name: string, until: string) => `Support access: viewing ${name}, read-only until ${until}`,
+  strip: (name: string, until: string) => `Support access: viewing ${quoted(name)}, read-only until ${until}`,
   stop: 'Exit',
 };
 

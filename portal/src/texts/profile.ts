@@ -1,5 +1,6 @@
 /** Texts about the signed-in user. */
 import { count } from '../parts/time.tsx';
+import { quoted } from './quoted.ts';
 
 export const profile = {
   title: 'Profile',
@@ -63,8 +64,8 @@ export const passkeys = {
   added: 'Passkey added',
   notMade: 'Passkey setup was canceled.',
   remove: 'Remove',
-  removeOf: (name: string) => `Remove ${name}`,
-  removed: (name: string) => `Passkey ${name} removed`,
+  removeOf: (name: string) => `Remove ${quoted(name)}`,
+  removed: (name: string) => `Passkey ${quoted(name)} removed`,
   made: 'Added',
   used: 'Last used',
   never: 'Never',

@@ -1,4 +1,5 @@
 /** Texts about saved filters. */
+import { quoted } from './quoted.ts';
 export const savedFilters = {
   title: 'Saved filters',
   none: 'Filter the list, then save the filter here.',
@@ -8,9 +9,9 @@ export const savedFilters = {
   manage: 'Manage saved filters…',
   manageTitle: 'Manage saved filters',
   current: 'Current filter',
-  rename: (name: string) => `Rename ${name}`,
-  delete: (name: string) => `Delete ${name}`,
-  deleted: (name: string) => `Deleted the filter “${name}”`,
+  rename: (name: string) => `Rename ${quoted(name)}`,
+  delete: (name: string) => `Delete ${quoted(name)}`,
+  deleted: (name: string) => `Deleted the filter ${quoted(name)}`,
   noneToManage: 'You have no saved filters for this list.',
   newName: 'New name',
   submitName: 'Rename',
@@ -22,5 +23,5 @@ export const savingFilter = {
   name: 'Name',
   visibleTo: 'Visible to',
   submit: 'Save',
-  done: (name: string) => `Saved the filter “${name}”`,
+  done: (name: string) => `Saved the filter ${quoted(name)}`,
 };

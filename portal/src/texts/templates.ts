@@ -1,5 +1,6 @@
 /** Texts of the pages about templates. */
 import type { Answer } from '../../../clients/typescript/src/call.ts';
+import { quoted } from './quoted.ts';
 
 type VariableType = Answer<'getTemplate'>['variables'][number]['type'];
 
@@ -35,8 +36,8 @@ export const list = {
   emptyHint: 'Edit email content without changing your code.',
   sandboxNote: 'Live templates are read-only in the sandbox. New templates exist in the sandbox only.',
   create: 'Create template',
-  remove: (name: string) => `Delete ${name}`,
-  removed: (name: string) => `${name} deleted. Accepted emails aren’t affected.`,
+  remove: (name: string) => `Delete ${quoted(name)}`,
+  removed: (name: string) => `${quoted(name)} deleted. Accepted emails aren’t affected.`,
 };
 
 export const create = {
@@ -109,7 +110,7 @@ export const page = {
   notSaved: 'Couldn’t save',
   unsaved: 'Unsaved changes',
   unsavedHint: 'Your draft is stored in this browser.',
-  left: (name: string) => `Your unsaved changes to ${name} are stored in this browser.`,
+  left: (name: string) => `Your unsaved changes to ${quoted(name)} are stored in this browser.`,
   notKept: 'This draft is too large to store in this browser. Save it before you leave the page.',
   draftRestored: 'Restored your draft from',
   discard: 'Discard changes',
@@ -210,8 +211,8 @@ export const samples = {
   addHint: 'Starts as a copy of the current set.',
   name: 'Set name',
   taken: 'This name is already in use',
-  remove: (name: string) => `Delete ${name}`,
-  removed: (name: string) => `${name} deleted`,
+  remove: (name: string) => `Delete ${quoted(name)}`,
+  removed: (name: string) => `${quoted(name)} deleted`,
   merged: 'Another user has changed the test data too. Both changes are saved.',
   fields: 'Fields',
   json: 'JSON',
@@ -312,6 +313,7 @@ export const shares = {
 
 export const shared = {
   pageTitle: 'Shared preview',
-  readOnly: (name: string, version: string) => `Preview of the template ${name} (${version}), shared by its author.`,
+  readOnly: (name: string, version: string) =>
+    `Preview of the template ${quoted(name)} (${version}), shared by its author.`,
   rendered: (at: string) => `Rendered ${at}.`,
 };

@@ -1,15 +1,16 @@
 /** Texts about accounts that require two-factor authentication. */
 import { count } from '../parts/time.tsx';
+import { quoted } from './quoted.ts';
 
 export const twoFactor = {
   title: 'Set up two-factor authentication',
   lead: (name: string) =>
-    `${name} requires two-factor authentication. Set up an authenticator app or a passkey to continue.`,
+    `${quoted(name)} requires two-factor authentication. Set up an authenticator app or a passkey to continue.`,
   done: 'Two-factor authentication is set up.',
-  next: (name: string) => `Continue to ${name}`,
+  next: (name: string) => `Continue to ${quoted(name)}`,
   signInTitle: 'Sign in with your second factor',
   signInLead: (name: string) =>
-    `${name} requires two-factor authentication, and this session was started with a password alone. Sign in again with your passkey, or with your password and a code of your authenticator app.`,
+    `${quoted(name)} requires two-factor authentication, and this session was started with a password alone. Sign in again with your passkey, or with your password and a code of your authenticator app.`,
   signIn: 'Sign in again',
 };
 
@@ -23,7 +24,7 @@ export const requirement = {
   optionalLead: (number: number, total: number) =>
     number === total
       ? 'All members have an authenticator app or a passkey, but this account does not require it.'
-      : `${count(number)} of ${members(total)} ${number === 1 ? 'has' : 'have'} an authenticator app or a passkey.`,
+      : `${count(number)} of ${members(total)} ${number === 1 || total === 1 ? 'has' : 'have'} an authenticator app or a passkey.`,
   optionalLeadLong: 'Members can access this account with their password alone.',
   require: 'Require…',
   requireTitle: 'Require two-factor authentication?',
