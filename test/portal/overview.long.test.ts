@@ -189,6 +189,19 @@ describe('delivery overview', { skip: noBrowser() }, () => {
     visit.assertClean();
   });
 
+  test('a page whose data does not load keeps its heading and offers to try again', async () => {
+    const error = { error: { code: 'CONFLICT', message: 'Not now.' } };
+    await page.route('**/account', (route) => route.fulfill({ status: 409, json: error }));
+    await page.goto('/app/live/usage');
+    await page.getByText('Couldn’t load this data').waitFor();
+    await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor();
+    await accessible();
+    await page.unroute('**/account');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('region', { name: 'Limits' }).waitFor();
+    visit.assertClean();
+  });
+
   test('statistics by mailbox provider sum the domains of a provider, without links', async () => {
     const to = ['a@gmail.com', 'b@googlemail.com', 'c@web.de'];
     const messages = to.map((one) => ({ from: 'a@shop.example', to: one, subject: 's', text: 't' }));

@@ -34,6 +34,21 @@ async function openIncident({ page }: Visit): Promise<void> {
   await page.getByText('Many addresses don’t exist.', { exact: false }).waitFor();
 }
 
+/** The list of accounts and the page of an account display the same state; the account itself stays active. */
+async function isHeldForOperators({ page }: Visit): Promise<void> {
+  await page.goto('/app/operator/accounts');
+  await page.getByRole('row', { name: /My account.*Sending held/ }).waitFor();
+  await page.getByRole('combobox', { name: 'Status' }).click();
+  await page.getByRole('option', { name: 'Sending held' }).click();
+  await page.waitForURL('**/accounts?status=held');
+  await page
+    .getByRole('row', { name: /My account.*Sending held/ })
+    .getByRole('link')
+    .click();
+  await page.getByRole('heading', { level: 1, name: 'My account' }).waitFor();
+  await page.getByText('Sending held', { exact: true }).waitFor();
+}
+
 const letLeave = ({ page }: Visit) => page.getByRole('button', { name: 'Release held email' });
 
 test('a viewer sees why live mail is held, and an owner releases it', { skip: noBrowser() }, async (t) => {
@@ -74,6 +89,7 @@ test('a viewer sees why live mail is held, and an owner releases it', { skip: no
   await viewer.page.getByText('Only account owners can release held email.').waitFor();
   assert.equal(await letLeave(viewer).count(), 0);
   assert.equal(await resume(viewer), 403, 'nor directly over the API');
+  await isHeldForOperators(owner);
   await openIncident(owner);
   await letLeave(owner).waitFor();
   assert.deepEqual(await Promise.all(held.map(statusOf)), ['queued', 'queued']);

@@ -63,7 +63,7 @@ export function ErrorState({ error, onRetry, isPage }: ErrorStateProps) {
     <div role="alert">
       <EmptyState
         icon={<IconAlertCircle size={28} aria-hidden />}
-        title={known?.status === 0 ? states.offline : states.failed}
+        title={known?.status === 0 ? states.offline : isPage ? states.failed : states.failedPart}
         isPage={isPage}
         action={onRetry && <Button onClick={() => void onRetry()}>{states.retry}</Button>}
       >

@@ -3,6 +3,8 @@ export const states = {
   loading: 'Loading…',
   forbidden: 'You don’t have permission to view this',
   failed: 'Couldn’t load this page',
+  /** Below the heading of a page or in a panel, whose other parts may have loaded. */
+  failedPart: 'Couldn’t load this data',
   offline: 'Can’t reach Postrider',
   offlineHint: 'This page loads as soon as Postrider responds.',
   unexpected: 'Something went wrong.',

@@ -31,7 +31,7 @@ export function DomainPage() {
   // Users who may not verify see the results of others' checks.
   const domain = useCall('getDomain', { path: { id } }, { everyMs: mayVerify ? undefined : EVERY_MS });
   if (domain.data === undefined)
-    return domain.error ? <ErrorState error={domain.error} onRetry={domain.refetch} /> : <Loading />;
+    return domain.error ? <ErrorState error={domain.error} onRetry={domain.refetch} isPage /> : <Loading />;
   return <Shown domain={domain.data} />;
 }
 

@@ -44,7 +44,7 @@ export function IncidentPage() {
         </EmptyState>
       </Page>
     );
-  if (incident === undefined) return error ? <ErrorState error={error} onRetry={asked.refetch} /> : <Loading />;
+  if (incident === undefined) return error ? <ErrorState error={error} onRetry={asked.refetch} isPage /> : <Loading />;
   return (
     <Page
       title={whatFails(incident)}

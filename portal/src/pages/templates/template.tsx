@@ -36,7 +36,7 @@ export function TemplatePage() {
   const template = useCall('getTemplate', { path: { id } });
   const isLive = useIsLive(id);
   if (template.data === undefined && template.isError)
-    return <ErrorState error={template.error} onRetry={template.refetch} />;
+    return <ErrorState error={template.error} onRetry={template.refetch} isPage />;
   if (template.data === undefined || isLive === undefined) return <Loading />;
   return <OneTemplate key={`${name} ${id}`} template={template.data} isLive={isLive} />;
 }

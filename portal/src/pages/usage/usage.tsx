@@ -15,7 +15,11 @@ import classes from './usage.module.css';
 export function UsagePage() {
   const account = useCall('getAccount');
   if (account.data === undefined)
-    return account.error ? <ErrorState error={account.error} onRetry={account.refetch} /> : <Loading />;
+    return (
+      <Page title={usage.title} lead={usage.lead}>
+        {account.error ? <ErrorState error={account.error} onRetry={account.refetch} /> : <Loading />}
+      </Page>
+    );
   return (
     <Page title={usage.title} lead={usage.lead} code={<AsCode operation="getAccount" />}>
       <Stack gap="md">

@@ -1,6 +1,6 @@
 /** Every delivery of a webhook, newest event first, reloaded when one of the newest changes. */
 import { Text, Title } from '@mantine/core';
-import { useEffect, useRef, useState } from 'react';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { type Query, usePages } from '../../api.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
 import { FilterChoice, Filters } from '../../parts/filters.tsx';
@@ -8,10 +8,11 @@ import { type Column, Rows } from '../../parts/rows.tsx';
 import { duration, Time } from '../../parts/time.tsx';
 import { useSearchState } from '../../search-state.ts';
 import { deliveries } from '../../texts/webhooks.ts';
-import { DeliveryDrawer } from './delivery.tsx';
 import { eventIn } from './event-body.ts';
 import type { WebhookDelivery } from './health-strip.tsx';
 import { EVENT_TYPES, type Webhook } from './webhook-state.tsx';
+
+const DeliveryDrawer = lazy(async () => ({ default: (await import('./delivery.tsx')).DeliveryDrawer }));
 
 interface DeliveriesProps {
   webhook: Webhook;
@@ -120,6 +121,9 @@ export function Deliveries({ webhook, newest, chosen, onOpen }: DeliveriesProps)
     if (known.current !== undefined && known.current !== newest) void list.refetch();
     known.current = newest;
   }, [newest]);
+  // Stays for the animation that closes it.
+  const [hasDrawer, setDrawer] = useState(false);
+  if (chosen !== undefined && !hasDrawer) setDrawer(true);
   const delivery = useKept(
     [...(newest ?? []), ...(list.items ?? [])].find(({ deliveryId }) => deliveryId === chosen),
     chosen,
@@ -154,13 +158,17 @@ export function Deliveries({ webhook, newest, chosen, onOpen }: DeliveriesProps)
             : { title: deliveries.empty, hint: deliveries.emptyHint }
         }
       />
-      <DeliveryDrawer
-        webhook={webhook}
-        isOpen={chosen !== undefined}
-        delivery={delivery}
-        isLoading={list.isPending}
-        onClose={() => onOpen(undefined)}
-      />
+      {hasDrawer && (
+        <Suspense>
+          <DeliveryDrawer
+            webhook={webhook}
+            isOpen={chosen !== undefined}
+            delivery={delivery}
+            isLoading={list.isPending}
+            onClose={() => onOpen(undefined)}
+          />
+        </Suspense>
+      )}
     </section>
   );
 }

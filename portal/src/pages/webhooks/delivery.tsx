@@ -1,7 +1,7 @@
 /** One delivery: the request, the response or why there was none, and a button to resend it. */
 import { Anchor, Button, Drawer, Group, Stack, Text, Title } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import { useChange } from '../../api.ts';
 import { IconRefresh } from '../../icons.ts';
 import { StatusBadge } from '../../parts/badge.tsx';
@@ -32,8 +32,11 @@ interface DeliveryDrawerProps {
 }
 
 export function DeliveryDrawer({ webhook, delivery, isOpen, isLoading, onClose }: DeliveryDrawerProps) {
+  // Opens after the first rendering, which animates it and remembers the element that gets the focus back.
+  const [isReady, setReady] = useState(false);
+  useEffect(() => setReady(true), []);
   return (
-    <Drawer opened={isOpen} onClose={onClose} title={texts.title} position="right" size="xl">
+    <Drawer opened={isOpen && isReady} onClose={onClose} title={texts.title} position="right" size="xl">
       {delivery !== undefined && <Shown webhook={webhook} delivery={delivery} />}
       {delivery === undefined && isLoading && <Loading />}
       {delivery === undefined && !isLoading && <EmptyState title={texts.gone}>{texts.goneHint}</EmptyState>}

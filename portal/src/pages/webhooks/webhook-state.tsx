@@ -43,7 +43,7 @@ function FailingSince({ webhook: { nextAttemptAt }, since }: { webhook: Webhook;
   return (
     <>
       <Second>
-        {webhooks.since} <Time at={since} />
+        {webhooks.since} <Time at={since} exact />
       </Second>
       {nextAttemptAt !== undefined && (
         <Second>
