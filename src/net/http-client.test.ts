@@ -192,7 +192,7 @@ test('every other failure has its own kind, and a sentence for the owner of the 
   hook.answer({ headers: { 'x-large': 'x'.repeat(15_000), 'x-larger': 'x'.repeat(15_000) } });
   await fails(hook.url, /^protocol: the headers of the response are too long \(/);
   hook.answer({ silent: true });
-  await fails(hook.url, /^reset: the request was canceled$/, { signal: AbortSignal.timeout(50) });
+  await fails(hook.url, /^reset: the request was cancelled$/, { signal: AbortSignal.timeout(50) });
   await fails('http://missing.example/', /^dns: the name missing\.example has no address$/);
   await fails('http://broken.example/', /^dns: the name broken\.example does not resolve at the moment$/);
   await fails('ftp://hooks.example/', /^protocol: not an http or https URL$/);

@@ -280,7 +280,7 @@ export function exchange(
       end({ kind, message });
       abort?.(new Error(message));
     };
-    const onAbort = (): void => fail('reset', 'the request was canceled');
+    const onAbort = (): void => fail('reset', 'the request was cancelled');
     const timer = setTimeout(
       () => fail('timeout', `the server did not answer within ${timeoutMs / 1_000} s`),
       timeoutMs,

@@ -37,16 +37,16 @@ async function openIncident({ page }: Visit): Promise<void> {
 /** The list of accounts and the page of an account display the same state; the account itself stays active. */
 async function isHeldForOperators({ page }: Visit): Promise<void> {
   await page.goto('/app/operator/accounts');
-  await page.getByRole('row', { name: /My account.*Sending held/ }).waitFor();
+  await page.getByRole('row', { name: /My account.*Sending on hold/ }).waitFor();
   await page.getByRole('combobox', { name: 'Status' }).click();
-  await page.getByRole('option', { name: 'Sending held' }).click();
+  await page.getByRole('option', { name: 'Sending on hold' }).click();
   await page.waitForURL('**/accounts?status=held');
   await page
-    .getByRole('row', { name: /My account.*Sending held/ })
+    .getByRole('row', { name: /My account.*Sending on hold/ })
     .getByRole('link')
     .click();
   await page.getByRole('heading', { level: 1, name: 'My account' }).waitFor();
-  await page.getByText('Sending held', { exact: true }).waitFor();
+  await page.getByText('Sending on hold', { exact: true }).waitFor();
 }
 
 const letLeave = ({ page }: Visit) => page.getByRole('button', { name: 'Release held email' });

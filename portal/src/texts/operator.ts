@@ -68,8 +68,8 @@ export const accounts = {
   anyStatus: 'All statuses',
   statuses: {
     active: 'Active',
-    warned: 'Sending warned',
-    held: 'Sending held',
+    warned: 'Sending warning',
+    held: 'Sending on hold',
     suspended: 'Suspended',
   },
   name: 'Account',

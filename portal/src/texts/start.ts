@@ -76,7 +76,7 @@ export const checklist = {
   health: 'Sending health',
   healthGood: (messages: string, days: number) =>
     `Healthy: ${messages} emails in ${days} days, with few bounces and complaints.`,
-  healthFew: (least: number) => `Not enough data yet: ${least} delivered or bounced messages are needed.`,
+  healthFew: (least: number) => `Not enough data yet. The minimum of delivered and bounced messages is ${least}.`,
   healthNone: 'No live emails sent yet.',
   toOverview: 'Overview',
   toDoctor: 'System health',
