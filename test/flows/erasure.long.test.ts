@@ -172,6 +172,8 @@ async function fill(one: World): Promise<{ kept: string[]; delivered: string }> 
   const { headerMessageId } = (await api.get(`/messages/${first.messageId}`)).body;
   const report = feedbackReport({ recipient: SPELLINGS[1]!, headerMessageId });
   await bring(service.inboundPort, { to: 'abuse@bounces.postrider.test', content: report });
+  // Until it is processed, a report belongs to no account, and is not erased.
+  await reaches(api, first.messageId, 'complained');
   const rejected = await send(api, { to: ADDRESS });
   assert.equal(rejected.status, 'suppressed');
   assert.equal((await api.post('/suppressions', { email: ADDRESS, reason: 'complaint' })).status, 201);
@@ -319,7 +321,7 @@ for (const dialect of DIALECTS) {
     const { erasureId } = (await sandboxApi.post('/recipients/erase', { email: ADDRESS })).body;
     const state = async (): Promise<JsonObject> => (await sandboxApi.get(`/recipients/erasures/${erasureId}`)).body;
     let interrupted = 0;
-    for (let kills = 0; kills < 3; kills += 1) {
+    for (let kills = 0; kills < 2; kills += 1) {
       const { removed: before } = await state();
       const seen = await waitUntil(
         'some progress',
