@@ -117,17 +117,18 @@ for (const [name, [make, mostCpuMs]] of Object.entries(SHAPES)) {
     const hostile = make();
     await verify(`${FROM}\r\nx\r\n`);
     const cpu = process.cpuUsage();
-    const loop = performance.eventLoopUtilization();
+    const thread = process.threadCpuUsage();
     const [found, honest] = await Promise.all([verify(hostile), verify(`${FROM}\r\nhello\r\n`)]);
     const { user, system } = process.cpuUsage(cpu);
-    const { active } = performance.eventLoopUtilization(loop);
+    const serving = process.threadCpuUsage(thread);
     const cpuMs = Math.round((user + system) / 1_000);
+    const servingMs = Math.round((serving.user + serving.system) / 1_000);
     assert.deepEqual([honest.spf.result, honest.dmarc.result], ['pass', 'pass']);
     assert.equal(found.spf.result, 'pass', 'verified completely');
     assert.ok(found.dkim.every(({ result }) => result !== 'pass'));
     assert.ok(cpuMs < mostCpuMs, `${cpuMs} ms of the processor`);
     // Copying 25 MB and forwarding DNS results takes 150 ms; slow machines are ten times slower for seconds.
-    assert.ok(active < 2_000, `the serving thread was busy for ${Math.round(active)} ms`);
+    assert.ok(servingMs < 2_000, `the serving thread was busy for ${servingMs} ms`);
     assert.ok(zone.questions.length < 500);
   });
 }
