@@ -321,7 +321,7 @@ for (const dialect of DIALECTS) {
     const { erasureId } = (await sandboxApi.post('/recipients/erase', { email: ADDRESS })).body;
     const state = async (): Promise<JsonObject> => (await sandboxApi.get(`/recipients/erasures/${erasureId}`)).body;
     let interrupted = 0;
-    for (let kills = 0; kills < 2; kills += 1) {
+    for (let kills = 0; kills < 3; kills += 1) {
       const { removed: before } = await state();
       const seen = await waitUntil(
         'some progress',

@@ -13,9 +13,6 @@ const WINDOWS = {
   'light zoom': { colorScheme: 'light', viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 },
 } as const;
 
-/** Pages of the sandbox that live mail has too. */
-const SANDBOX_AS_LIVE = /^\/app\/sandbox\/(?!inbox)./;
-
 // The windows are checked at the same time, since most of the time is spent waiting for pages.
 test('every page in every viewport and color scheme is accessible', {
   skip: noBrowser(),
@@ -27,12 +24,9 @@ test('every page in every viewport and color scheme is accessible', {
   const service = await startService({ env: SEED_ENV });
   t.after(() => service.close());
   await setFirstPassword(service);
-  const everything = everyPage(await seed(service));
-  // The pages of the sandbox have the same parts.
-  const withoutSandbox = everything.filter((at) => !SANDBOX_AS_LIVE.test(at));
+  const pages = everyPage(await seed(service));
   const examined = Object.entries(WINDOWS).map(([name, window]) =>
     t.test(name, async (within) => {
-      const pages = name === 'light desktop' ? everything : withoutSandbox;
       const visit = await signedIn(within, visitors, service, window);
       const faults: Record<string, string[]> = {};
       for (const [index, at] of pages.entries()) {
