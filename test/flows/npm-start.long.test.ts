@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -141,3 +141,12 @@ for (const way of WAYS) {
     assert.equal(sink.messages.length, 1, 'the peer has one copy');
   });
 }
+
+test('a service has written its compiled code before it ends, so that one that is killed leaves it', async (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-compiled-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const service = await startService({ env: { NODE_COMPILE_CACHE: folder } });
+  t.after(() => service.close());
+  await waitUntil('compiled code', () => readdirSync(folder, { recursive: true }).length > 500);
+  assert.ok(isAlive(service.pid));
+});
