@@ -66,7 +66,7 @@ function accountView(account: Account) {
     ...(account.suspensionReason !== undefined && { suspensionReason: account.suspensionReason }),
     approvedEmailBytes: account.approvedEmailBytes,
     limits: limitsOf(account.limits),
-    sendingProtection: account.protectionStatus,
+    sendingProtection: { status: account.protectionStatus },
     twoFactorRequired: account.twoFactorRequired,
     timeZone: account.timeZone,
     createdAt: new Date(account.createdAt).toISOString(),
