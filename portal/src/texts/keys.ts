@@ -1,4 +1,5 @@
 import { quoted } from './quoted.ts';
+
 export const keys = {
   title: 'API keys & SMTP',
   lead: 'Credentials for the API and SMTP. Secrets are shown only once.',

@@ -1,5 +1,6 @@
 /** Texts about saved filters. */
 import { quoted } from './quoted.ts';
+
 export const savedFilters = {
   title: 'Saved filters',
   none: 'Filter the list, then save the filter here.',

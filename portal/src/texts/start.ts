@@ -76,7 +76,8 @@ export const checklist = {
   health: 'Sending health',
   healthGood: (messages: string, days: number) =>
     `Healthy: ${messages} emails in ${days} days, with few bounces and complaints.`,
-  healthFew: (least: number) => `Not enough data yet. The minimum of delivered and bounced messages is ${least}.`,
+  healthFew: (least: number) =>
+    `Not enough data yet: ${least === 1 ? 'no message has' : `fewer than ${least} messages have`} been delivered or bounced.`,
   healthNone: 'No live emails sent yet.',
   toOverview: 'Overview',
   toDoctor: 'System health',

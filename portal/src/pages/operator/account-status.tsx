@@ -1,4 +1,4 @@
-/** The status of an account in the list and on its page: an active account whose live mail is warned or held is displayed as such. */
+/** The status of an account: for an active one, whether sending protection has warned it or holds its live mail. */
 import { Badge, type Tone } from '../../parts/badge.tsx';
 import { accounts } from '../../texts/operator.ts';
 

@@ -63,7 +63,7 @@ function AccountsContent() {
   );
 }
 
-/** Warned and held accounts are active, and so listed with these. */
+/** For the API, warned and held accounts are active ones in this state of sending protection. */
 function queryOf(status: ShownStatus | undefined) {
   return status === 'warned' || status === 'held' ? { sendingProtection: status } : { status };
 }
