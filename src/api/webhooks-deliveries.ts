@@ -45,8 +45,7 @@ const deliverySchema = named('WebhookDelivery', {
   responseStart: nullable(Type.String()),
   error: nullable(
     Type.String({
-      description:
-        'Why the last attempt failed, as the start of a sentence; details of the network are in parentheses.',
+      description: 'Why the last attempt failed. The original error of the network is in parentheses.',
     }),
   ),
   latencyMs: Type.Union([Type.Integer(), Type.Null()]),

@@ -173,7 +173,7 @@ const SITUATIONS: Situation[] = [
       PostriderNotReady: [
         {
           labels: { ...NODE, reason: 'storage' },
-          summary: 'one accepts no messages. Reason: storage. Its /ready page says more.',
+          summary: 'one accepts no messages. Reason: storage. GET /ready returns the details.',
         },
       ],
     },

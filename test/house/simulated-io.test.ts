@@ -61,6 +61,7 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
   // Whether this process has a supervisor.
   'node:cluster': ['src/net/shared-port.ts'],
   'node:https': ['src/doctor/certificates.ts', 'src/doctor/clock.ts'],
+  // Node's compile cache.
   'node:module': ['src/storage/sqlite/thread.ts'],
   'node:os': ['src/audit/origin.ts', 'src/config-values.ts', 'src/roles/ports.ts'],
   'node:v8': ['src/base/collector.ts'],
