@@ -34,8 +34,6 @@ if (isRecent) {
   // The variable is for the threads, which read it when they start.
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/postrider', import.meta.url));
   module.enableCompileCache(process.env.NODE_COMPILE_CACHE);
-  // Node writes the cache when a process ends by itself; one that is killed would leave none.
-  setTimeout(() => module.flushCompileCache(), 1_000).unref();
   // RSA signatures run in Node's thread pool. With four threads on two cores most threads sleep, and waking one per signature costs the
   // main thread nearly half the time of a signature (docs/explanation/performance.md).
   process.env.UV_THREADPOOL_SIZE ??= String(Math.max(2, Math.min(4, availableParallelism())));

@@ -4,6 +4,7 @@
  * a supervisor (processes.ts) runs this command once in each process.
  */
 
+import { flushCompileCache } from 'node:module';
 import type { Running } from '../base/lifecycle.ts';
 import type { Parts } from '../roles/parts.ts';
 import { serve as startService } from '../roles/serve.ts';
@@ -16,6 +17,8 @@ import { startScheduledBackups } from './scheduled-backups.ts';
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 const SAME_REQUEST_MS = 1_000;
 const PARENT_CHECK_MS = 500;
+/** Time from the start to the writing of compiled code, which then does not delay the first requests. */
+const FLUSH_AFTER_MS = 1_000;
 
 /** Detects that npm has ended. npm forwards SIGTERM and SIGINT, but if it is killed or its terminal closes, its child gets no signal. */
 function watchNpm(environment: Record<string, string | undefined>, onEnd: () => void): void {
@@ -140,6 +143,8 @@ export async function serve(call: CommandCall<ServeOptions>): Promise<CommandOut
   reload = serving.reload;
   greet({ ...serving, httpPort: config.roles.includes('api') ? serving.httpPort : undefined });
   supervised?.sayReady();
+  // Node writes its compile cache when a process ends by itself; one that is killed would leave none.
+  setTimeout(flushCompileCache, FLUSH_AFTER_MS).unref();
   const ended = await Promise.race([stopRequested, serving.broken]);
   // The log contains the reason why the storage failed.
   if (ended !== 'stop') return { exitCode: 1 };

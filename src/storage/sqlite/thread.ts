@@ -35,7 +35,7 @@ port.on('message', (message: Message) => {
 });
 port.postMessage('open');
 setTimeout(() => {
-  // As in bin/postrider.js: a thread whose process is killed would leave no compiled code.
+  // As in cli/serve.ts: a thread whose process is killed would leave no compiled code.
   flushCompileCache();
   collectGarbage();
 }, COLLECT_AFTER_MS[setup.mode]).unref();
