@@ -258,6 +258,17 @@ class MailFor extends ForTag {
 }
 
 class MailTablerow extends TablerowTag {
+  constructor(...args: ConstructorParameters<typeof TablerowTag>) {
+    super(...args);
+    // Liquid converts `cols` to a number several times for each cell, which takes milliseconds for a long text or the items of a list.
+    const render = this.args.render.bind(this.args);
+    this.args.render = function* (context) {
+      const values = yield* render(context);
+      values.cols = typeof values.cols === 'object' ? undefined : Number(values.cols);
+      return values;
+    };
+  }
+
   override *render(context: Context, emitter: Emitter): ReturnType<TablerowTag['render']> {
     yield checkCollection(this.collection, context);
     yield* super.render(context, emitter);

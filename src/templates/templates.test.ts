@@ -108,6 +108,15 @@ test('only own properties of the given values can be read', () => {
   assert.equal(({} as { polluted?: number }).polluted, undefined);
 });
 
+test('the columns of a table are a number, a text of digits, or all items', () => {
+  const variables = { list: ['a', 'b', 'c'], two: '2', many: [2, 2], word: 'x' };
+  const rows = (cols: string) =>
+    filled({ html: `{% tablerow i in list cols: ${cols} %}{{ i }}{% endtablerow %}`, variables }).html!.split('<tr')
+      .length - 1;
+  for (const cols of ['2', 'two', '"2"']) assert.equal(rows(cols), 2, cols);
+  for (const cols of ['many', 'word', 'none', '9007199254740993']) assert.equal(rows(cols), 1, cols);
+});
+
 test('only the counters of a loop can be read', () => {
   const variables = { list: ['a', 'b'], none: [] };
   const counters = ['index', 'index0', 'rindex', 'rindex0', 'first', 'last', 'length'];

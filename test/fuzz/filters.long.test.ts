@@ -136,6 +136,7 @@ test('all other loops, texts, and names in a template are bounded', () => {
     '{% for i in (1..9999) %}{% for j in (1..9999) %}{% for k in (1..9999) %}{% endfor %}{% endfor %}{% endfor %}',
     '{% tablerow i in (1..9999) %}{% tablerow j in many %}{% endtablerow %}{% endtablerow %}',
     '{% tablerow i in few cols: big_texts %}{% endtablerow %}',
+    '{% tablerow i in few cols: long %}{% endtablerow %}',
     '{% for i in members %}{{ i }}{% endfor %}',
     '{% for i in (1..9999) %}{{ members.size }}{{ many_rows.size.x }}{% endfor %}',
     '{% for i in (1..9999) %}{% for j in many reversed limit: 1 %}{% endfor %}{% endfor %}',
