@@ -28,8 +28,9 @@ const MOST_PROCESSES = 4;
 const MEASURED_MS = 4_000;
 /** Number of files in the table of the slowest. */
 const SLOWEST = 30;
-/** Characters of an error in the list of failures. */
-const FAILURE_LENGTH = 1_000;
+/** Characters of an error in the list of failures, of its start and of its end, where logs are. */
+const FAILURE_START = 600;
+const FAILURE_END = 1_200;
 /** Maximum time without output of a process. */
 const FAST_DEADLINE_MS = 300_000;
 const SLOW_DEADLINE_MS = 900_000;
@@ -151,6 +152,11 @@ const took: Took[] = [];
 /** A test that failed only because its subtests did, which are reported themselves. */
 const isOfSubtests = (error: Error): boolean => 'failureType' in error && error.failureType === 'subtestsFailed';
 
+function shortened(message: string): string {
+  if (message.length <= FAILURE_START + FAILURE_END) return message;
+  return `${message.slice(0, FAILURE_START)}\n[…]\n${message.slice(-FAILURE_END)}`;
+}
+
 function report({ events, counts, took: files }: Ran): void {
   took.push(...files);
   sums.passed += counts.passed;
@@ -164,7 +170,7 @@ function report({ events, counts, took: files }: Ran): void {
     if (event.type === 'test:fail' && !isOfSubtests(event.data.details.error)) {
       const { file, name, details } = event.data;
       const cause = details.error.cause instanceof Error ? details.error.cause : details.error;
-      failures.push(`${path.relative(root, file ?? '')}: ${name}\n${cause.message.slice(0, FAILURE_LENGTH)}`);
+      failures.push(`${path.relative(root, file ?? '')}: ${name}\n${shortened(cause.message)}`);
     }
     reporter.write(event);
   }

@@ -74,7 +74,9 @@ test('delivers what Postfix delivers without a policy, with the same use of TLS'
       return fate !== 'waits' && fate;
     };
     const fate = await waitUntil(`Postfix to deliver to ${peer.name}`, delivered, 120_000).catch((error: Error) => {
-      throw new Error(`${error.message}\n${postfix.log().slice(-4_000)}`);
+      const log = postfix.log().split('\n');
+      const ofPeer = log.filter((line) => line.includes(peer.domain)).slice(-5);
+      throw new Error([error.message, ...ofPeer, postfix.queue(), ...log.slice(-10)].join('\n'));
     });
     assert.equal(fate, peer.fates.false, peer.name);
   }

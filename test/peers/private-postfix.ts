@@ -28,6 +28,8 @@ export interface PrivatePostfix {
   /** Messages delivered to this user, each as the bytes of its file. */
   mailbox(user: string): Buffer[];
   log(): string;
+  /** What `postqueue -p` prints. */
+  queue(): string;
   stop(): void;
 }
 
@@ -155,6 +157,7 @@ export async function startPostfix(options: {
     port,
     configFolder: at('etc'),
     log,
+    queue: () => execFileSync('/usr/sbin/postqueue', ['-c', at('etc'), '-p'], { encoding: 'utf8', timeout: 60_000 }),
     stop,
     mailbox: (user) => {
       const box = path.join(folder, 'mail', user, 'new');
