@@ -2,17 +2,14 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { buildService } from '../scripts/build.ts';
 import { type Child, onEnd, pause, run, start, stop, WORK } from './lib.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const MAIN = path.join(ROOT, 'bin/postrider.js');
-/** The command of `npm start` with its flags, without npm and its shell. */
-const START = (
-  JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } }
-).scripts.start
-  .replace(/^exec /, '')
-  .split(' ')
-  .slice(1);
+/** The built program, as `npm start` and releases run it. */
+const MAIN = await buildService();
+/** With the flags of `npm start`. */
+const START = ['--disable-sigusr1', MAIN, 'serve'];
 
 export interface BenchService {
   child: Child;

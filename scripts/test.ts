@@ -13,9 +13,10 @@ import { finished } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec, type TestEvent } from 'node:test/reporters';
 import { setTimeout as delay } from 'node:timers/promises';
+import { RUN_PROGRAM } from '../test/kit/start-service.ts';
 import { RUN_SWIFT, startSwift } from '../test/kit/swift.ts';
 import { postgresServer, RUN_SERVER } from '../test/kit/temp-postgres.ts';
-import { buildPortal } from './build-portal.ts';
+import { buildPortal, buildService } from './build.ts';
 import { isOnPortal, isOnPostgres, isOnS3, isSlow, processesOf, recordDurations, testFiles } from './test-files.ts';
 import type { Took } from './test-process.ts';
 
@@ -71,6 +72,7 @@ if (!process.env.TEST_PG_URL && files.filter(isOnPostgres).length > 1) {
 }
 // Once, before many tests need it at the same time.
 if (files.some(isOnPortal)) await buildPortal();
+process.env[RUN_PROGRAM] = await buildService();
 // If it does not start, the files themselves report that.
 const swift = files.filter(isOnS3).length > 1 ? await startSwift().catch(() => undefined) : undefined;
 if (swift) process.env[RUN_SWIFT] = JSON.stringify(swift);

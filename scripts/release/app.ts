@@ -1,12 +1,7 @@
-/**
- * The application as it is installed: JavaScript, migrations, documentation, and the built portal. Node does not strip types of files below
- * node_modules, so the sources are stripped here, by the function that Node uses itself. Lines and columns stay, so that stack traces point
- * into the sources.
- */
-import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { stripTypeScriptTypes } from 'node:module';
+/** The application as it is installed: the built service and portal, migrations, documentation, and packages. */
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { buildPortal } from '../build-portal.ts';
+import { buildPortal, writeService } from '../build.ts';
 import { copy, root } from './files.ts';
 import { lock, servicePackages } from './lock.ts';
 import { notices } from './notices.ts';
@@ -28,28 +23,10 @@ export interface Manifest {
 
 export const manifest = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as Manifest;
 
-/** Returns the JavaScript of a source file. Imports and worker threads name files by relative paths, whose ending changes. */
-function javascript(source: string): string {
-  return stripTypeScriptTypes(source).replace(/(['"])(\.{1,2}\/[^'"\n]+)\.ts\1/g, '$1$2.js$1');
-}
-
-function writeSources(folder: string): void {
-  for (const file of globSync(['src/**/*', 'bin/*'], { cwd: root, withFileTypes: true })) {
-    const from = path.join(file.parentPath, file.name);
-    const name = path.relative(root, from);
-    if (!file.isFile() || name.endsWith('.test.ts') || name.includes('/golden/')) continue;
-    const to = path.join(folder, name.replace(/\.ts$/, '.js'));
-    if (/\.[tj]s$/.test(name)) {
-      mkdirSync(path.dirname(to), { recursive: true });
-      writeFileSync(to, javascript(readFileSync(from, 'utf8')), { mode: name.startsWith('bin/') ? 0o755 : 0o644 });
-    } else copy(from, to);
-  }
-}
-
 /** Writes the application into the folder. */
 export async function writeApp(folder: string): Promise<void> {
   await buildPortal();
-  writeSources(folder);
+  await writeService(folder);
   copy(path.join(root, 'migrations'), path.join(folder, 'migrations'));
   copy(path.join(root, 'portal/dist'), path.join(folder, 'portal/dist'), (name) => name !== 'sources');
   copy(path.join(root, 'docs'), path.join(folder, 'docs'), (name) => !name.startsWith('decisions'));

@@ -6,11 +6,12 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { PROGRAM_FOLDER } from '../base/program-files.ts';
 import { type StaticFile, staticRoutes } from './files.ts';
 import { type AnswerHeaders, defineRoute, type RouteDefinition } from './route.ts';
 
 /** Output folder of `npm run docs:site`. */
-const BUILT = path.resolve(import.meta.dirname, '../../site/dist');
+const BUILT = path.join(PROGRAM_FOLDER, 'site/dist');
 /** The path for which the site is built (site/.vitepress/config.ts). */
 const BASE = '/guide/';
 const CONTENT_TYPES: Readonly<Record<string, string>> = {

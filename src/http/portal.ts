@@ -8,12 +8,13 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { PROGRAM_FOLDER } from '../base/program-files.ts';
 import { escapeAttribute } from '../mail/html/html-tags.ts';
 import { type StaticFile, staticRoutes } from './files.ts';
 import { type AnswerHeaders, defineRoute, type RouteDefinition } from './route.ts';
 
 /** Output folder of `npm run build`. */
-const BUILT = path.resolve(import.meta.dirname, '../../portal/dist');
+const BUILT = path.join(PROGRAM_FOLDER, 'portal/dist');
 /** Placeholder for the nonce in the built page. */
 const NONCE = 'CSP-NONCE';
 /** Placeholder for `yes` or `no`. */

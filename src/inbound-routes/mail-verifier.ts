@@ -9,6 +9,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
+import { moduleUrl } from '../base/program-files.ts';
 import type { Purpose, QueryAnswer, QueryType } from '../mail-authentication/dns-query.ts';
 import type { Dns, DnsAnswer } from '../net/dns.ts';
 import { type AuthenticationResults, notVerified } from './authentication-results.ts';
@@ -110,7 +111,7 @@ class Verifier implements MailVerifier {
   }
 
   #start(): Thread {
-    const worker = new Worker(new URL('./verifier-thread.ts', import.meta.url), {
+    const worker = new Worker(moduleUrl('inbound-routes/verifier-thread'), {
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MEGABYTES },
     });
     const thread: Thread = { worker, mails: new Map(), idle: undefined, isOver: false };

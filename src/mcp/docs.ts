@@ -6,13 +6,14 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { failure, refuse } from '../base/failure.ts';
+import { PROGRAM_FOLDER } from '../base/program-files.ts';
 import { staticRoutes } from '../http/files.ts';
 import { defineRoute, type RouteDefinition } from '../http/route.ts';
 import { closed } from '../http/validate.ts';
 import { defineTool, found, invalidArgument, type ToolDefinition } from './tool.ts';
 import { cursor, text } from './tools-mail.ts';
 
-const ROOT = path.join(import.meta.dirname, '../../docs');
+const ROOT = path.join(PROGRAM_FOLDER, 'docs');
 /** Folders in reading order, with the headings of llms.txt. */
 const FOLDERS = [
   ['get-started', 'Get started'],

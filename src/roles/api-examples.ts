@@ -7,8 +7,9 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { PROGRAM_FOLDER } from '../base/program-files.ts';
 
-const FOLDER = path.join(import.meta.dirname, '../../docs/examples');
+const FOLDER = path.join(PROGRAM_FOLDER, 'docs/examples');
 
 /** Returns the examples by the name of their schema or operation. */
 export function readExamples(): Record<string, unknown> {

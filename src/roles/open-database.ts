@@ -5,6 +5,7 @@
 import type { Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
+import { moduleUrl } from '../base/program-files.ts';
 import type { Config } from '../config.ts';
 import { hasWeeksOperation, makePartitions } from '../messages/messages.ts';
 import { assertDatabaseNotLost, type DataDirectory } from '../storage/data-directory.ts';
@@ -103,7 +104,7 @@ async function openEmbedded({
   }
   const database = await openSqliteDatabase({
     file: directory.databaseFile,
-    operationsModule: new URL('./operations.ts', import.meta.url).href,
+    operationsModule: moduleUrl('roles/operations').href,
     log,
     onBroken,
   });

@@ -3,6 +3,8 @@
  * migrated (no downgrade), one whose recorded history differs from the files, and one of another program.
  */
 import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { PROGRAM_FOLDER } from '../base/program-files.ts';
 import type { SqliteConnection } from './sqlite/connection.ts';
 
 export interface Migration {
@@ -18,17 +20,17 @@ export interface AppliedMigration {
   appliedAtMs: number;
 }
 
-const folder = new URL('../../migrations/', import.meta.url);
+const FOLDER = path.join(PROGRAM_FOLDER, 'migrations');
 
 /** Returns the migrations of a dialect in order; throws if a number is missing or duplicated. */
 export function listMigrations(dialect: 'sqlite' | 'postgres'): Migration[] {
-  const list = readdirSync(new URL(`${dialect}/`, folder))
+  const list = readdirSync(path.join(FOLDER, dialect))
     .filter((name) => name.endsWith('.sql'))
     .sort()
     .map((name) => ({
       number: Number(name.slice(0, 4)),
       name: name.slice(0, -4),
-      sql: readFileSync(new URL(`${dialect}/${name}`, folder), 'utf8'),
+      sql: readFileSync(path.join(FOLDER, dialect, name), 'utf8'),
     }));
   for (const [index, one] of list.entries()) {
     if (one.number !== index + 1) throw new Error(`migration ${one.name} should have number ${index + 1}`);

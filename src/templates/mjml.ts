@@ -4,6 +4,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { ToHtmlResult } from 'mrml';
+import { moduleUrl } from '../base/program-files.ts';
 import { createSemaphore } from '../base/semaphore.ts';
 import { MAX_SOURCE_LENGTH } from './template.ts';
 
@@ -65,7 +66,7 @@ type Compilation = ToHtmlResult | 'too-long' | undefined;
 
 /** Returns undefined if the compiler failed or did not finish in time. */
 function runCompiler(source: string): Promise<Compilation> {
-  const worker = new Worker(new URL('./mjml-thread.ts', import.meta.url), {
+  const worker = new Worker(moduleUrl('templates/mjml-thread'), {
     workerData: { source, maxLength: MAX_SOURCE_LENGTH },
   });
   return new Promise((resolve) => {

@@ -60,7 +60,7 @@ test('a wrong setting does not restart the unit in a loop, and the debugger stay
   const unit = read('deploy/postrider.service');
   assert.match(unit, /^RestartPreventExitStatus=78$/m);
   assert.match(unit, /^ExecReload=\/bin\/kill -HUP \$MAINPID$/m);
-  assert.match(unit, /^ExecStart=\S+\/node --disable-sigusr1 bin\/postrider\.js serve$/m);
+  assert.match(unit, /^ExecStart=\S+\/node --disable-sigusr1 build\/bin\/postrider\.js serve$/m);
   assert.match(read('deploy/Dockerfile'), /^ENTRYPOINT \["node", "--disable-sigusr1", /m);
 });
 
@@ -87,7 +87,11 @@ test('the image has the files that the service reads and runs npm start unprivil
   const entry = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)![1]!) as string[];
   const command = JSON.parse(/^CMD (\[.*\])$/m.exec(dockerfile)![1]!) as string[];
   // With npm, `exec` replaces the shell by the service, so that signals reach it; here there is no shell.
-  assert.equal(['exec', ...entry, ...command].join(' '), start);
+  for (const program of ['build/bin/postrider.js', 'bin/postrider.js']) {
+    assert.ok(start.includes(['exec', ...entry.with(-1, program), ...command].join(' ')), start);
+  }
+  assert.equal(entry.at(-1), 'bin/postrider.js');
   assert.match(dockerfile, /^USER 65532:65532$/m);
-  for (const part of ['bin', 'src', 'migrations']) assert.match(dockerfile, new RegExp(`^COPY ${part} ${part}$`, 'm'));
+  assert.match(dockerfile, /^COPY --from=build \/srv\/postrider\/build \.$/m);
+  assert.match(dockerfile, /^COPY migrations migrations$/m);
 });

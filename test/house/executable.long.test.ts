@@ -21,7 +21,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { buildPortal } from '../../scripts/build-portal.ts';
+import { buildPortal } from '../../scripts/build.ts';
 import { manifest } from '../../scripts/release/app.ts';
 import type { JsonObject } from '../kit/api.ts';
 import { waitUntil } from '../kit/wait-until.ts';

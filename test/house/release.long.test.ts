@@ -21,7 +21,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { buildPortal } from '../../scripts/build-portal.ts';
+import { buildPortal } from '../../scripts/build.ts';
 import { sign } from '../../scripts/release/sign.ts';
 import { apiClient, type JsonObject } from '../kit/api.ts';
 import { freePort } from '../kit/free-ports.ts';

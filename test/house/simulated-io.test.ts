@@ -61,8 +61,8 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
   // Whether this process has a supervisor.
   'node:cluster': ['src/net/shared-port.ts'],
   'node:https': ['src/doctor/certificates.ts', 'src/doctor/clock.ts'],
-  // Node's compile cache.
-  'node:module': ['src/storage/sqlite/thread.ts'],
+  // The folder of package.json, and Node's compile cache.
+  'node:module': ['src/base/program-files.ts', 'src/storage/sqlite/thread.ts'],
   'node:os': ['src/audit/origin.ts', 'src/config-values.ts', 'src/roles/ports.ts'],
   'node:v8': ['src/base/collector.ts'],
   'node:vm': ['src/base/collector.ts'],

@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { buildPortal } from '../../scripts/build-portal.ts';
+import { buildPortal } from '../../scripts/build.ts';
 import type { Service } from './start-service.ts';
 
 /** The build without windows takes about two thirds of the CPU time. */

@@ -1,5 +1,5 @@
 /**
- * Starts the real service as an operator does: a separate process, `node src/main.ts serve`, on free ports and its own data directory, and
+ * Starts the real service as an operator does: a separate process, `postrider serve`, on free ports and its own data directory, and
  * waits until it is serving. Its log is kept for failed assertions. The directory survives kill() and restart(), and is removed by close().
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -12,7 +12,9 @@ import { runInProcess } from './in-process-command.ts';
 import { waitUntil } from './wait-until.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
-const MAIN = path.join(root, 'bin/postrider.js');
+/** Set for a run of tests to the program that scripts/build.ts has built. */
+export const RUN_PROGRAM = 'TEST_PROGRAM';
+const MAIN = process.env[RUN_PROGRAM] ?? path.join(root, 'bin/postrider.js');
 const START_TIMEOUT_MS = 60_000;
 
 /** Processes that must not outlive the test, however it ends. */

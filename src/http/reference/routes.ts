@@ -2,6 +2,8 @@
  * Serves /docs: the API reference as a page of this service. The page loads files from this service only and has no inline script or style.
  */
 import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { PROGRAM_FOLDER } from '../../base/program-files.ts';
 import { type StaticFile, staticRoutes } from '../files.ts';
 import type { RouteDefinition } from '../route.ts';
 import type { OpenapiDocument } from './document.ts';
@@ -23,6 +25,8 @@ const KEPT = 'public, max-age=3600';
 
 /** URLs as seen from /docs/. */
 const BELOW_DOCS = { assets: './static', document: './json' };
+
+const FOLDER = path.join(PROGRAM_FOLDER, 'src/http/reference');
 
 /** The files of the page and their content types. */
 export const REFERENCE_ASSETS = {
@@ -52,7 +56,7 @@ export function referenceRoutes<C>(openapi: () => unknown): RouteDefinition<C>[]
     ...Object.entries(REFERENCE_ASSETS).map(([name, contentType]) => ({
       path: `/docs/static/${name}`,
       contentType,
-      read: () => readFile(new URL(name, import.meta.url)),
+      read: () => readFile(path.join(FOLDER, name)),
       cacheControl: KEPT,
     })),
   ];

@@ -6,9 +6,10 @@
  * between two of its commits.
  */
 import { stat } from 'node:fs/promises';
-import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import type { Running } from '../../base/lifecycle.ts';
 import type { Log } from '../../base/log.ts';
+import { moduleUrl } from '../../base/program-files.ts';
 
 const INTERVAL_MS = 100;
 const START_BYTES = 16 * 1024 * 1024;
@@ -16,7 +17,7 @@ const PASSES = 3;
 const IDLE_ROUNDS = 300;
 
 /** The thread's response instead of `true`. */
-interface Failed {
+export interface Failed {
   error: string;
   /** An I/O error: a failed sync is not retried. */
   isBroken: boolean;
@@ -39,7 +40,7 @@ export function startCheckpointer(options: CheckpointerOptions): Running {
   let running: Promise<void> | undefined;
 
   const pass = (): Promise<boolean> => {
-    worker ??= new Worker(new URL(import.meta.url), { workerData: { file: options.file, checkpointer: true } });
+    worker ??= new Worker(moduleUrl('storage/sqlite/checkpoint-thread'), { workerData: { file: options.file } });
     const current = worker;
     return new Promise((resolve) => {
       const done = (answer: unknown): void => {
@@ -94,20 +95,4 @@ export function startCheckpointer(options: CheckpointerOptions): Running {
       worker = undefined;
     },
   };
-}
-
-if (!isMainThread && (workerData as { checkpointer?: boolean } | null)?.checkpointer) {
-  const { openSqlite } = await import('./connection.ts');
-  const { describeStorageError, isStorageError } = await import('./errors.ts');
-  const { file } = workerData as { file: string };
-  const connection = openSqlite(file, { readOnly: false });
-  parentPort!.on('message', () => {
-    try {
-      connection.raw.exec('PRAGMA wal_checkpoint(PASSIVE)');
-      parentPort!.postMessage(true);
-    } catch (error) {
-      const failed: Failed = { error: describeStorageError(error, file), isBroken: isStorageError(error) };
-      parentPort!.postMessage(failed);
-    }
-  });
 }

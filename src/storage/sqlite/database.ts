@@ -6,9 +6,9 @@
 import { Worker } from 'node:worker_threads';
 import { OutcomeUnknown, Unavailable } from '../../base/failure.ts';
 import type { Log } from '../../base/log.ts';
+import { moduleUrl } from '../../base/program-files.ts';
 import type { Database, DatabaseState } from '../database.ts';
 import { type Operation, PackedBytes } from '../operation.ts';
-
 import { startCheckpointer } from './checkpoint.ts';
 import type { OperationAnswer, ThreadAnswer, ThreadRequest } from './groups.ts';
 import type { ThreadSetup } from './thread.ts';
@@ -51,7 +51,7 @@ class ThreadQueue {
   constructor(setup: ThreadSetup, onBroken: (reason: string) => void) {
     this.#onBroken = onBroken;
     this.#writes = setup.mode === 'write';
-    this.#worker = new Worker(new URL('./thread.ts', import.meta.url), {
+    this.#worker = new Worker(moduleUrl('storage/sqlite/thread'), {
       workerData: setup,
       // A thread's allocations are short-lived and small; half of Node's default limits resident memory.
       resourceLimits: { maxYoungGenerationSizeMb: setup.mode === 'write' ? 24 : 8 },
