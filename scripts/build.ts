@@ -5,17 +5,7 @@
  * its sources, or without the portal.
  */
 import { createHash } from 'node:crypto';
-import {
-  copyFileSync,
-  existsSync,
-  globSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -71,6 +61,16 @@ const ENTRIES = [
   'inbound-routes/verifier-thread',
 ];
 
+/** Where an escape would change the meaning: after a backslash, and in String.raw. */
+const UNESCAPABLE = /\\[^\0-\x7f]|String\.raw`[^`]*[^\0-\x7f]/;
+
+/** Escapes characters beyond ASCII, for which Node keeps a whole source in two bytes per character. */
+function ascii(code: string): string {
+  const found = UNESCAPABLE.exec(code);
+  if (found) throw new Error(`cannot be built, write it with an escape: ${found[0]}`);
+  return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 /** Writes the service into `bin` and `src` of the folder. It finds its packages and other files in the folder, or above it. */
 export async function writeService(folder: string): Promise<void> {
   const { rolldown } = await import('rolldown');
@@ -81,17 +81,26 @@ export async function writeService(folder: string): Promise<void> {
     // Packages stay packages, so that their versions and licenses are seen. Rolldown's own helpers are part of the build.
     external: /^(?!@oxc-project\/)[^./\0]/,
   });
-  await bundle.write({ dir: path.join(folder, 'src'), format: 'esm', chunkFileNames: 'chunks/[name]-[hash].js' });
+  const { output } = await bundle.generate({
+    format: 'esm',
+    chunkFileNames: 'chunks/[name]-[hash].js',
+    comments: false,
+  });
   await bundle.close();
+  const write = (name: string, content: string | Buffer, mode = 0o644): void => {
+    const file = path.join(folder, name);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, content, { mode });
+  };
+  for (const one of output) {
+    if (one.type !== 'chunk') throw new Error(`${one.fileName} is not a module`);
+    write(`src/${one.fileName}`, ascii(one.code));
+  }
   for (const name of globSync('src/http/reference/*.{css,js,svg}', { cwd: root })) {
-    mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
-    copyFileSync(path.join(root, name), path.join(folder, name));
+    write(name, readFileSync(path.join(root, name)));
   }
   const bin = readFileSync(path.join(root, 'bin/postrider.js'), 'utf8');
-  mkdirSync(path.join(folder, 'bin'), { recursive: true });
-  writeFileSync(path.join(folder, 'bin/postrider.js'), bin.replace('../src/main.ts', '../src/main.js'), {
-    mode: 0o755,
-  });
+  write('bin/postrider.js', bin.replace('../src/main.ts', '../src/main.js'), 0o755);
 }
 
 /** Returns the file, or the files of the folder, in a fixed order. */
