@@ -4,9 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, readFileSync, statSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import path from 'node:path';
+import { request as httpRequest } from '../net/node-http.ts';
 import { CommandError, type Streams } from './command.ts';
 import { networkReason } from './network-error.ts';
 

@@ -4,13 +4,13 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import path from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import type { Config } from '../config.ts';
 import type { Dns } from '../net/dns.ts';
+import { request as httpRequest } from '../net/node-http.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import { type Check, days, fail, ok, warn } from './check.ts';
 

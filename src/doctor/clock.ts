@@ -2,10 +2,11 @@
  * Compares the clock with the Date header of a remote server (RFC 9110 §6.6.1). With a wrong clock, signatures from the future are refused,
  * codes of authenticator apps do not match, and messages have wrong dates.
  */
-import { request } from 'node:http';
+
 import { request as secureRequest } from 'node:https';
 import type { Clock } from '../base/clock.ts';
 import type { Dns } from '../net/dns.ts';
+import { request } from '../net/node-http.ts';
 import { lookupBy } from './certificates.ts';
 import { type Check, fail, ok, skip, warn } from './check.ts';
 

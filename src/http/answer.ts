@@ -6,7 +6,7 @@
  * because closing a socket with unread bytes resets it and the client would lose the response. The limit holds no matter how long the body
  * is or how fast it arrives.
  */
-import { STATUS_CODES } from 'node:http';
+
 import { pipeline } from 'node:stream/promises';
 import {
   detailsOf,
@@ -18,6 +18,7 @@ import {
   Unavailable,
 } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
+import { STATUS_CODES } from '../net/node-http.ts';
 import { compressedJson } from './encoding.ts';
 import type { Exchange } from './exchange.ts';
 import type { HttpAnswer, Refusal, RouteAnswer } from './route.ts';

@@ -8,13 +8,14 @@
  * incomplete at the deadline gets 503 before its connection is cut.
  */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Failure, failure } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
 import { NO_TRACER, type Tracer } from '../base/trace.ts';
 import type { Cidr } from '../net/address-guard.ts';
+import { createServer } from '../net/node-http.ts';
 import { SHARED_PORT } from '../net/shared-port.ts';
 import { isTrustedProxy, plainAddress } from '../net/trusted-proxies.ts';
 import { refusalAnswer, thrownFailure, writeAnswer } from './answer.ts';

@@ -7,7 +7,6 @@ import { PROGRAM_FOLDER } from '../../base/program-files.ts';
 import { type StaticFile, staticRoutes } from '../files.ts';
 import type { RouteDefinition } from '../route.ts';
 import type { OpenapiDocument } from './document.ts';
-import { renderReference } from './page.ts';
 
 const HEADERS = {
   'Content-Security-Policy':
@@ -35,6 +34,12 @@ export const REFERENCE_ASSETS = {
   'icon.svg': 'image/svg+xml',
 };
 
+/** Most services never render it, so its modules are loaded on the first request. */
+async function render(openapi: OpenapiDocument): Promise<string> {
+  const { renderReference } = await import('./page.ts');
+  return renderReference(openapi, BELOW_DOCS);
+}
+
 /**
  * Routes of the page and its files for this OpenAPI document; the page is rendered once. Its URLs are relative, so it works below any path of
  * a proxy.
@@ -42,7 +47,7 @@ export const REFERENCE_ASSETS = {
 export function referenceRoutes<C>(openapi: () => unknown): RouteDefinition<C>[] {
   let page: Promise<string> | undefined;
   const rendered = (): Promise<string> => {
-    page ??= renderReference(openapi() as OpenapiDocument, BELOW_DOCS).catch((error: unknown) => {
+    page ??= render(openapi() as OpenapiDocument).catch((error: unknown) => {
       page = undefined;
       throw error;
     });
