@@ -145,7 +145,10 @@ test('the second start uses the unpacked files, and damaged files are restored',
   assert.deepEqual(await start(env, '--version'), versionText);
   assert.equal(unpacked(cache).length, 1);
   const application = applicationIn(cache);
-  const [main, operations] = ['src/main.js', 'src/roles/operations.js'].map((one) => path.join(application, one)) as [string, string];
+  const [main, operations] = ['src/main.js', 'src/roles/operations.js'].map((one) => path.join(application, one)) as [
+    string,
+    string,
+  ];
   const first = statSync(main);
   assert.deepEqual(await start(env, '--version'), versionText);
   assert.equal(statSync(main).ino, first.ino, 'not unpacked again');
