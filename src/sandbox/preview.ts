@@ -2,7 +2,6 @@
  * A captured message for a person or a test: html, text, headers, and what tests search for, links and codes. Only the beginning of a large
  * message is read; its files come after its text. Nothing here is ever sent.
  */
-import PostalMime from 'postal-mime';
 import { htmlToText } from '../mail/html/html-text.ts';
 import { codesOf } from './codes.ts';
 
@@ -23,6 +22,8 @@ export interface Preview {
 }
 
 export async function previewOf(content: Uint8Array): Promise<Preview> {
+  // Only previews need this package, so a service that shows none does not load it.
+  const { default: PostalMime } = await import('postal-mime');
   // Attached mail stays an attachment: parsing it takes as long again for each level.
   const email = await PostalMime.parse(beginningOf(content), { forceRfc822Attachments: true });
   const headers: Record<string, string> = Object.create(null) as Record<string, string>;
