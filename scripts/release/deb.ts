@@ -33,7 +33,8 @@ function packaged(name: string): string {
 
 /** Returns the unit without the comments about a checkout that precede it. */
 function unit(): string {
-  const text = packaged('postrider.service');
+  // A checkout runs the build in its folder; the package is the build.
+  const text = replaced(packaged('postrider.service'), ' build/bin/', ' bin/');
   return replaced(text.slice(text.indexOf('[Unit]')), 'Documentation=', 'Documentation=man:postrider(1) ');
 }
 

@@ -202,7 +202,10 @@ test('the Debian package upgrades the data of the version before once, and keeps
         return existsSync(path.join(shared, name)) && isReady(upgrade.api);
       },
       120_000,
-    );
+    ).catch((error: Error) => {
+      const logs = ['old.log', 'new.log'].map((one) => path.join(shared, one)).filter((one) => existsSync(one));
+      throw new Error([error.message, output, ...logs.map((one) => readFileSync(one, 'utf8'))].join('\n'));
+    });
     await act();
     writeFileSync(path.join(shared, `${name}-done`), '');
   };

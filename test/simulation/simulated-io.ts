@@ -240,7 +240,7 @@ class SimVerifier extends EventEmitter {
 
 function startWorker(module: URL, options: { workerData: unknown }): EventEmitter {
   if (module.pathname.endsWith('/inbound-routes/verifier-thread.ts')) return new SimVerifier();
-  if (module.pathname.endsWith('/storage/sqlite/checkpoint.ts'))
+  if (module.pathname.endsWith('/storage/sqlite/checkpoint-thread.ts'))
     return new SimCheckpointer(options.workerData as { file: string });
   return new SimWorker(module, options);
 }
