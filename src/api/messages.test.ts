@@ -293,7 +293,7 @@ test('a resend to a suppressed address without retention stores nothing', async 
 
 /** Completes the work of a message like the delivery does. */
 function finish(messageId: string, status = 'delivered'): void {
-  const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile);
+  const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile, { timeout: 30_000 });
   connection.exec('PRAGMA busy_timeout = 5000');
   connection.prepare('DELETE FROM work WHERE subject = ?').run(messageId);
   connection.prepare('UPDATE message SET status = ?, work_seq = NULL WHERE id = ?').run(status, messageId);

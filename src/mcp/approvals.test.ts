@@ -127,7 +127,7 @@ test('the digest of another call is rejected, and a call changed in the database
   const { approvalId, digest } = await ask({ ...EMAIL, subject: 'Altered' });
   const other = await ask({ ...EMAIL, subject: 'Digest of another' });
   assert.equal((await decide(approvalId, 'approve', other.digest)).status, 409);
-  const file = new DatabaseSync(app.databaseFile);
+  const file = new DatabaseSync(app.databaseFile, { timeout: 30_000 });
   file.prepare("UPDATE agent_request SET call = replace(call, 'ann@', 'eve@') WHERE id = ?").run(approvalId);
   file.close();
   const { body } = await decide(approvalId, 'approve', digest);

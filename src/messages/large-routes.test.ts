@@ -56,7 +56,7 @@ async function seed(mail: LargeMail): Promise<string> {
 }
 
 function tamper<T>(sql: string, ...params: string[]): T[] {
-  const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile);
+  const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile, { timeout: 30_000 });
   try {
     connection.exec('PRAGMA busy_timeout = 5000');
     return connection.prepare(sql).all(...params) as T[];

@@ -202,7 +202,7 @@ test('the account has a name, a time zone, and a logo, and each user chooses the
 
 /** Makes the session old for the service. */
 function ageSessions(email: string): void {
-  const database = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
+  const database = new DatabaseSync(path.join(service.dataDir, 'postrider.db'), { timeout: 30_000 });
   database
     .prepare(
       'UPDATE user_session SET created_at = created_at - 1000000 WHERE user_id = (SELECT id FROM app_user WHERE email = ?)',

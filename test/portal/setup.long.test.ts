@@ -133,7 +133,7 @@ test('an operator-verified domain is not shown as signed until its record is fou
 
   // Its record is removed, and missed for longer than a day.
   delete dns.zone[dnsRecords[0].name];
-  const stored = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
+  const stored = new DatabaseSync(path.join(service.dataDir, 'postrider.db'), { timeout: 30_000 });
   stored
     .prepare(`UPDATE domain SET status = 'failing', failing_since = ? WHERE id = ?`)
     .run(Date.now() - 36 * 3_600_000, domainId);
@@ -234,7 +234,7 @@ test('a key is created, works, and is replaced', { skip }, async (t) => {
   const row = /web shop.*Sandbox.*Sending access.*orders@shop\.example.*127\.0\.0\.0\/8/;
   await page.getByRole('row', { name: row }).waitFor();
   await page.getByRole('row', { name: /web shop.*Expires \w+ \d+, \d\d:\d\d.*Never/ }).waitFor();
-  const stored = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
+  const stored = new DatabaseSync(path.join(service.dataDir, 'postrider.db'), { timeout: 30_000 });
   stored
     .prepare(`INSERT INTO credential_use SELECT id, ?, ? FROM api_key WHERE name = 'web shop'`)
     .run(Date.now() - 3 * 3_600_000, '2001:db8::7');
@@ -244,7 +244,7 @@ test('a key is created, works, and is replaced', { skip }, async (t) => {
   assert.deepEqual((await used.innerText()).split(/\s*\n\s*/), ['3 hours ago', '2001:db8::7']);
   assert.equal(await statusOf(first), 200);
   const expire = (at: number): void => {
-    const database = new DatabaseSync(path.join(service.dataDir, 'postrider.db'));
+    const database = new DatabaseSync(path.join(service.dataDir, 'postrider.db'), { timeout: 30_000 });
     database.prepare(`UPDATE api_key SET expires_at = ? WHERE name = 'web shop'`).run(at);
     database.close();
   };
