@@ -71,6 +71,7 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
   'node:fs/promises access': ['src/doctor/disk.ts'],
   'node:fs/promises statfs': ['src/storage/data-directory.ts'],
   'node:http request': ['src/doctor/certificates.ts', 'src/doctor/clock.ts'],
+  'process.getBuiltinModule': ['src/net/node-http.ts'],
   // In the text of sample programs.
   'fetch(': ['src/http/reference/samples.ts'],
   // Node's own timers, which are not replaced.
@@ -84,13 +85,15 @@ const AROUND: Readonly<Record<string, readonly string[]>> = {
 };
 /** Globals that are not replaced. */
 const GLOBALS =
-  /\bAbortSignal\.timeout\b|(?<![.\w])fetch\(|\bhrtime\b|\bprocess\.uptime\b|\bcrypto\.getRandomValues\b|\bnew (?:WebSocket|MessageChannel|BroadcastChannel)\b/g;
+  /\bAbortSignal\.timeout\b|(?<![.\w])fetch\(|\bhrtime\b|\bprocess\.uptime\b|\bprocess\.getBuiltinModule\b|\bcrypto\.getRandomValues\b|\bnew (?:WebSocket|MessageChannel|BroadcastChannel)\b/g;
 
-const IMPORT = /^\s*import\s+(?!type\b)([^'";]*?)\sfrom\s+'(node:[\w/]+)'/gm;
+const IMPORT = /^\s*import\s+(?!type\b)([^'";]*?)\sfrom\s+'(node:[\w/]+|\.[\w./-]*\/node-http\.ts)'/gm;
 
 /** Returns `module name` for what a file uses of partly replaced modules without replacement. */
 function closedIn({ text }: SourceFile): string[] {
-  return [...text.matchAll(IMPORT)].flatMap(([, clause = '', module = '']) => {
+  return [...text.matchAll(IMPORT)].flatMap(([, clause = '', specifier = '']) => {
+    // src/net/node-http.ts passes functions of node:http on.
+    const module = specifier.endsWith('/node-http.ts') ? 'node:http' : specifier;
     const door = DOORS[module];
     if (!door) return [];
     const [, braces = ''] = /\{([^}]*)\}/.exec(clause) ?? [];
@@ -141,6 +144,8 @@ test('control: every other access is found', () => {
     "import { scrypt } from 'node:crypto';",
     "import { type Stats, writeFile as write } from 'node:fs/promises';",
     "import http from 'node:http';\nhttp.request(url);",
+    "import { request } from '../net/node-http.ts';",
+    "const { request } = process.getBuiltinModule('node:http');",
     "import * as tls from 'node:tls';\ntls.createServer();",
   ];
   for (const text of bad) assert.equal(detours([file(text)]).length, 1, text);
