@@ -1,11 +1,21 @@
 /**
- * `node scripts/build.ts [--if-needed]` builds the portal into portal/dist, and the service into build: the sources of the service in few
- * modules, of which a start loads some dozens instead of nearly a thousand. With --if-needed, as `npm start` calls it, builds only what has
- * changed. What cannot be built (production dependencies only, a read-only file system) is named on a line; the service then starts from
- * its sources, or without the portal.
+ * Builds the portal into portal/dist and the service into build: `node scripts/build.ts [--if-needed]`. The build of the service consists
+ * of a few large modules, of which a start loads some dozens instead of nearly a thousand. With --if-needed, as `npm start` calls it, builds
+ * only what has changed. If something cannot be built (production dependencies only, a read-only file system), prints a line, and the
+ * service starts from its sources, or without the portal.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -20,7 +30,7 @@ interface Target {
   /** Files and folders that it is built from. */
   sources: string[];
   build(): Promise<void>;
-  /** What happens if it cannot be built. */
+  /** The consequence if it cannot be built. */
   otherwise: string;
 }
 
@@ -47,11 +57,11 @@ const SERVICE: Target = {
   name: 'service',
   folder: 'build',
   sources: ['src', 'bin', 'scripts/build.ts', 'package-lock.json'],
-  build: () => writeService(path.join(root, 'build')),
-  otherwise: 'It runs from its sources, which takes longer to start and more memory.',
+  build: replaceService,
+  otherwise: 'It runs from its sources: a start takes longer, and memory use is higher.',
 };
 
-/** The program and its threads. All other modules go into chunks, beside which program-files.ts finds these. */
+/** The program and its threads, which program-files.ts finds. All other modules go into chunks. */
 const ENTRIES = [
   'main',
   'roles/operations',
@@ -61,13 +71,13 @@ const ENTRIES = [
   'inbound-routes/verifier-thread',
 ];
 
-/** Where an escape would change the meaning: after a backslash, and in String.raw. */
+/** Matches characters whose escape would change the meaning: after a backslash, and in String.raw. */
 const UNESCAPABLE = /\\[^\0-\x7f]|String\.raw`[^`]*[^\0-\x7f]/;
 
 /** Escapes characters beyond ASCII, for which Node keeps a whole source in two bytes per character. */
 function ascii(code: string): string {
   const found = UNESCAPABLE.exec(code);
-  if (found) throw new Error(`cannot be built, write it with an escape: ${found[0]}`);
+  if (found) throw new Error(`the sources contain ${found[0]}: replace its characters beyond ASCII by escapes`);
   return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
@@ -78,7 +88,7 @@ export async function writeService(folder: string): Promise<void> {
     input: Object.fromEntries(ENTRIES.map((name) => [name, path.join(root, 'src', `${name}.ts`)])),
     platform: 'node',
     transform: { target: 'esnext' },
-    // Packages stay packages, so that their versions and licenses are seen. Rolldown's own helpers are part of the build.
+    // Scanners see the versions and licenses of packages that stay outside. Rolldown's own helpers are part of the build.
     external: /^(?!@oxc-project\/)[^./\0]/,
   });
   const { output } = await bundle.generate({
@@ -103,10 +113,26 @@ export async function writeService(folder: string): Promise<void> {
   write('bin/postrider.js', bin.replace('../src/main.ts', '../src/main.js'), 0o755);
 }
 
-/** Returns the file, or the files of the folder, in a fixed order. */
+/** Replaces the build only when the new one is complete, so that a start at the same time finds a whole program. */
+async function replaceService(): Promise<void> {
+  const folder = path.join(root, SERVICE.folder);
+  const fresh = `${folder}-${process.pid}`;
+  try {
+    await writeService(fresh);
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(fresh, folder);
+  } catch (error) {
+    rmSync(fresh, { recursive: true, force: true });
+    // The old build is of other sources.
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Returns the file, or the files of the folder without tests, in a fixed order. */
 function filesIn(name: string): string[] {
   return globSync([name, `${name}/**/*`], { cwd: root })
-    .filter((file) => statSync(path.join(root, file)).isFile())
+    .filter((file) => !/\.test\.tsx?$/.test(file) && statSync(path.join(root, file)).isFile())
     .sort();
 }
 
@@ -134,8 +160,6 @@ async function compressAll(folder: string): Promise<void> {
 }
 
 async function build(target: Target, digest: string): Promise<void> {
-  // A build of other sources must not be used if this one fails, unless it is all there is.
-  if (target === SERVICE) rmSync(path.join(root, target.folder), { recursive: true, force: true });
   await target.build();
   writeFileSync(stampOf(target), digest);
 }

@@ -29,7 +29,7 @@ const MOST_PROCESSES = 4;
 const MEASURED_MS = 4_000;
 /** Number of files in the table of the slowest. */
 const SLOWEST = 30;
-/** Characters of an error in the list of failures, of its start and of its end, where logs are. */
+/** Characters of a long error that the list of failures keeps, of its start and of its end, which has the logs. */
 const FAILURE_START = 600;
 const FAILURE_END = 1_200;
 /** Maximum time without output of a process. */
