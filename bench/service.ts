@@ -8,7 +8,7 @@ import { type Child, onEnd, pause, run, start, stop, WORK } from './lib.ts';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** The built program, as `npm start` and releases run it. */
 const MAIN = await buildService();
-/** With the flags of `npm start`. */
+/** Arguments of Node, with the flags of `npm start`. */
 const START = ['--disable-sigusr1', MAIN, 'serve'];
 
 export interface BenchService {

@@ -2,7 +2,6 @@
  * Compares the clock with the Date header of a remote server (RFC 9110 §6.6.1). With a wrong clock, signatures from the future are refused,
  * codes of authenticator apps do not match, and messages have wrong dates.
  */
-
 import { request as secureRequest } from 'node:https';
 import type { Clock } from '../base/clock.ts';
 import type { Dns } from '../net/dns.ts';

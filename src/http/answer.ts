@@ -6,7 +6,6 @@
  * because closing a socket with unread bytes resets it and the client would lose the response. The limit holds no matter how long the body
  * is or how fast it arrives.
  */
-
 import { pipeline } from 'node:stream/promises';
 import {
   detailsOf,

@@ -7,7 +7,6 @@
  * Guarantee: every request that was received completely gets exactly one response unless its client disconnected. A body that is still
  * incomplete at the deadline gets 503 before its connection is cut.
  */
-
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Failure, failure } from '../base/failure.ts';

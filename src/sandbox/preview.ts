@@ -22,7 +22,7 @@ export interface Preview {
 }
 
 export async function previewOf(content: Uint8Array): Promise<Preview> {
-  // Only previews need this package, so a service that shows none does not load it.
+  // A service that shows no preview does not load this package.
   const { default: PostalMime } = await import('postal-mime');
   // Attached mail stays an attachment: parsing it takes as long again for each level.
   const email = await PostalMime.parse(beginningOf(content), { forceRfc822Attachments: true });

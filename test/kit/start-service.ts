@@ -12,7 +12,7 @@ import { runInProcess } from './in-process-command.ts';
 import { waitUntil } from './wait-until.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
-/** Set for a run of tests to the program that scripts/build.ts has built. */
+/** The variable that contains the path of the built program during a run of tests. */
 export const RUN_PROGRAM = 'TEST_PROGRAM';
 const MAIN = process.env[RUN_PROGRAM] ?? path.join(root, 'bin/postrider.js');
 const START_TIMEOUT_MS = 60_000;

@@ -28,7 +28,7 @@ export interface PrivatePostfix {
   /** Messages delivered to this user, each as the bytes of its file. */
   mailbox(user: string): Buffer[];
   log(): string;
-  /** What `postqueue -p` prints. */
+  /** Returns the output of `postqueue -p`. */
   queue(): string;
   stop(): void;
 }
