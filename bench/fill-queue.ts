@@ -34,6 +34,9 @@ function oneMail(accountId: string, recipient: string): Acceptance {
         sizeBytes: content.length,
         content,
         blobKey: null,
+        clientAddress: null,
+        traceparent: null,
+        dsn: null,
         recipients: [
           {
             messageId: newId('msg', nowMs),
@@ -45,6 +48,7 @@ function oneMail(accountId: string, recipient: string): Acceptance {
             role: 'to',
             lane: `${accountId}/${domain}`,
             simulateSuppressed: false,
+            dsn: null,
           },
         ],
       },

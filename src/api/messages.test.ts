@@ -346,13 +346,14 @@ test('a repeated resend with the same Idempotency-Key creates one message', asyn
   app.setBackPressure();
 });
 
-test('a resend creates a new message from the kept content with a new Message-ID', async () => {
+test('a resend creates a new message from the kept content with a new Message-ID and its own origin', async () => {
   const accountId = 'acc_resend';
   const api = app.api(accountId);
   const id = await seed({ accountId });
   finish(id);
   nudges = 0;
-  const sent = await api.post(`/messages/${id}/resend`);
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00';
+  const sent = await api.post(`/messages/${id}/resend`, undefined, { traceparent });
   assert.equal(sent.status, 200, sent.text);
   const { messageId, status, recipients } = sent.body.data;
   assert.notEqual(messageId, id);
@@ -366,6 +367,12 @@ test('a resend creates a new message from the kept content with a new Message-ID
   const { body } = await api.get(`/messages/${messageId}`);
   assert.equal(body.headerMessageId, line.exec(second.text)![1]);
   assert.equal(body.sizeBytes, second.text.length);
+  const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile, { readOnly: true });
+  const origin = connection
+    .prepare('SELECT e.client_address, e.traceparent FROM email e JOIN message m ON m.email_seq = e.seq WHERE m.id = ?')
+    .get(messageId);
+  connection.close();
+  assert.deepEqual({ ...origin }, { client_address: '127.0.0.1', traceparent }, 'of the request to resend');
   const foreign = await seed({ accountId, from: 'x@gone.example' });
   assert.equal((await api.post(`/messages/${foreign}/resend`)).body.error.code, 'SENDER_NOT_VERIFIED');
 });

@@ -37,7 +37,7 @@ import {
 } from '../messages/message.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
 import { sendResponse } from '../send/answer-schema.ts';
-import { resendMessage } from '../send/send.ts';
+import { originOf, resendMessage } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { removeBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
@@ -473,7 +473,8 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           if (!found) return noSuchMessage;
           const refused = await deps.checkSender(request.caller, found.row.header_from);
           if (refused) return refuse(refused);
-          const resent = await resendMessage(deps, { ...key, ...(await timeOf(request)), idempotency });
+          const origin = originOf(request);
+          const resent = await resendMessage(deps, { ...key, ...(await timeOf(request)), origin, idempotency });
           if (!resent?.ok) return resent;
           await requestedChanges(database, request, clock.now()).execute(recordChangeOperation, {
             action: 'message.resend',

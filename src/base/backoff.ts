@@ -9,6 +9,9 @@ const HOUR = 60 * MINUTE;
 /** How long a delivery is retried, unless its sender sets a shorter time. */
 export const LIFETIME_MS = 72 * HOUR;
 
+/** Delay after all further attempts of a delivery, or to read an inbound message. */
+const LAST_DELAY_MS = 6 * HOUR;
+
 /** Delay after attempt n (1-based) of a delivery: 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h. */
 const DELIVERY_DELAYS_MS = [1, 5, 15, 30, 60, 120, 240].map((minutes) => minutes * MINUTE);
 
@@ -38,12 +41,12 @@ export function jitter(delayMs: number, random: number): number {
 
 /** Returns the milliseconds from the end of attempt `attempts` to the next one, without jitter. */
 export function deliveryDelayMs(attempts: number): number {
-  return DELIVERY_DELAYS_MS[attempts - 1] ?? 6 * HOUR;
+  return DELIVERY_DELAYS_MS[attempts - 1] ?? LAST_DELAY_MS;
 }
 
 /** Returns the same delay for a server that blocks this host. */
 export function blockedDelayMs(attempts: number): number {
-  return BLOCKED_DELAYS_MS[attempts - 1] ?? 6 * HOUR;
+  return BLOCKED_DELAYS_MS[attempts - 1] ?? LAST_DELAY_MS;
 }
 
 /** Milliseconds to the next webhook attempt without jitter, or undefined when the schedule has ended. */
@@ -53,7 +56,7 @@ export function webhookDelayMs(attempts: number): number | undefined {
 
 /** Returns the milliseconds from the end of attempt `attempts` to process an inbound message to the next one, without jitter. */
 export function inboundDelayMs(attempts: number): number {
-  return INBOUND_DELAYS_MS[attempts - 1] ?? 6 * HOUR;
+  return INBOUND_DELAYS_MS[attempts - 1] ?? LAST_DELAY_MS;
 }
 
 /** Factor for jitter and for a slow tick. */
@@ -72,8 +75,9 @@ export const LATEST_DELIVERY_WAITS_MS: readonly number[] = latestWaitsMs(
   deliveryDelayMs,
 );
 /** The longer of both delivery schedules: a row does not store whether it follows the one for servers that block the host. */
-export const LATEST_BLOCKED_WAITS_MS: readonly number[] = latestWaitsMs(DELIVERY_DELAYS_MS.length + 1, (attempts) =>
-  Math.max(deliveryDelayMs(attempts), blockedDelayMs(attempts)),
+export const LATEST_BLOCKED_WAITS_MS: readonly number[] = latestWaitsMs(
+  Math.max(DELIVERY_DELAYS_MS.length, BLOCKED_DELAYS_MS.length) + 1,
+  (attempts) => Math.max(deliveryDelayMs(attempts), blockedDelayMs(attempts)),
 );
 export const LATEST_INBOUND_WAITS_MS: readonly number[] = latestWaitsMs(INBOUND_DELAYS_MS.length + 1, inboundDelayMs);
 export const LATEST_WEBHOOK_WAITS_MS: readonly number[] = latestWaitsMs(

@@ -185,7 +185,7 @@ export interface DeliveryJob {
   contentDigest?: Uint8Array | null;
   blobKey: string | null;
   /** The trace context in which the email was accepted (base/trace.ts). */
-  traceparent?: string | null;
+  traceparent: string | null;
   /** Set if the address was suppressed after the message was accepted; the message is then not sent. */
   suppressed?: true;
 }

@@ -246,8 +246,8 @@ function acceptedEmail(
     sizeBytes: email.sizeBytes ?? email.content.length,
     content: blobKey === null ? email.content : null,
     blobKey,
-    clientAddress: given.origin.clientAddress,
-    traceparent: given.origin.traceparent,
+    clientAddress: given.origin.clientAddress ?? null,
+    traceparent: given.origin.traceparent ?? null,
     dsn: email.dsn === undefined ? null : JSON.stringify(email.dsn),
     recipients: email.recipients.map((recipient) => acceptedRecipient(given, recipient, addressHash)),
   };
@@ -317,7 +317,7 @@ function jobsOf(given: EmailsToAccept, acceptance: Acceptance, result: Acceptanc
         source: given.source,
         content,
         blobKey: email.blobKey,
-        ...(given.origin.traceparent !== undefined && { traceparent: given.origin.traceparent }),
+        traceparent: email.traceparent ?? null,
       });
     }
   }

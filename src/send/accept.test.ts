@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dataOf, GOOD, rowsOf, type SendRig, sendRig, testAccount } from '../../test/kit/send-rig.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
+import { claimOperation } from '../delivery/queue/claim.ts';
 
 let rig: SendRig;
 before(async () => {
@@ -76,30 +77,41 @@ test('accepts up to 50 recipients, excluding duplicates', async () => {
   assert.equal(dataOf(await rig.send({ ...GOOD, to, cc: to })).totalRecipients, 50);
 });
 
-test('a dispatched job equals the one a claim would read', async () => {
+test('a dispatched job equals the one that a claim reads', async () => {
   rig.offered.length = 0;
-  const data = dataOf(await rig.send({ ...GOOD, to: 'x@EXAMPLE.com', requireTls: true, expiresAfterSeconds: 60 }));
-  const [job] = rig.offered;
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const origin = { clientAddress: '192.0.2.7', traceparent };
+  const body = { ...GOOD, to: 'x@EXAMPLE.com', requireTls: true, expiresAfterSeconds: 600, tags: ['order'] };
+  const data = dataOf(await rig.send(body, { origin }));
+  const [dispatched] = rig.offered;
   const [row] = await rowsOf<{ seq: number; fence: number; lane: string; due: number; leased: number }>(
     rig,
     `SELECT seq, fence, lane, due, leased FROM work WHERE subject = '${data.messageId}'`,
   );
   const nowMs = rig.clock.now();
   assert.deepEqual(row && { ...row }, {
-    seq: job!.seq,
-    fence: job!.fence,
+    seq: dispatched!.seq,
+    fence: dispatched!.fence,
     lane: 'acc_test/example.com',
     due: nowMs + 60_000,
     leased: 1,
   });
-  assert.equal(job!.lane, row!.lane);
-  assert.equal(job!.messageId, data.messageId);
-  assert.equal(job!.expiresAt, nowMs + 60_000);
-  assert.equal(job!.status, 'queued');
-  assert.equal(job!.options.requireTls, true);
+  assert.equal(dispatched!.messageId, data.messageId);
+  assert.equal(dispatched!.expiresAt, nowMs + 600_000);
+  assert.equal(dispatched!.options.requireTls, true);
+
+  // Its lease ends without a result.
+  const limits = { nowMs: nowMs + 60_001, leaseMs: 60_000, limit: 1_000, quarantined: false };
+  const { jobs } = await rig.database.execute(claimOperation, limits);
+  const claimed = jobs.find(({ messageId }) => messageId === data.messageId);
   const [email] = await emailsOf([data.messageId]);
-  assert.equal(job!.emailSeq, email!.seq);
-  assert.deepEqual(Buffer.from(job!.content!), Buffer.from(email!.content!));
+  const { fence, crashes, contentDigest, ...read } = claimed!;
+  assert.ok(fence > dispatched!.fence && crashes > dispatched!.crashes && contentDigest);
+  const { fence: _fence, crashes: _crashes, clockOffsetMs, ...offered } = dispatched!;
+  assert.equal(clockOffsetMs, 0);
+  const comparable = (job: typeof offered) => ({ ...job, content: Buffer.from(job.content!) });
+  assert.deepEqual(comparable(offered), comparable(read));
+  assert.equal(offered.traceparent, traceparent);
   assert.equal(email!.size_bytes, email!.content!.length);
 });
 

@@ -12,16 +12,11 @@ function across(mails: readonly Acceptance[]): Acceptance[] {
   return packed.map((one) => acceptanceCodec.unpack(JSON.parse(one), carried));
 }
 
-/** Omitted nullable fields arrive as null. */
 function comparable({ emails, idempotency, ...rest }: Acceptance): unknown {
   return {
     ...rest,
     emails: emails.map((email) => ({
-      clientAddress: null,
-      dsn: null,
-      traceparent: null,
       ...email,
-      recipients: email.recipients.map((recipient) => ({ dsn: null, ...recipient })),
       content: email.content && Buffer.from(email.content).toString('hex'),
     })),
     idempotency: idempotency && { ...idempotency, bodyHash: Buffer.from(idempotency.bodyHash).toString('hex') },

@@ -50,7 +50,7 @@ export interface AcceptedRecipient {
   /** Set in the sandbox if the outcome `suppressed` was requested. The suppression list is then not consulted. */
   simulateSuppressed: boolean;
   /** JSON of MessageDsn: the delivery reports that the sender receives. */
-  dsn?: string | null | undefined;
+  dsn: string | null;
 }
 
 /** Columns of an email that come from its acceptance. */
@@ -65,8 +65,11 @@ const ACCEPTANCE_COLUMNS = [
   'contentDigest',
 ] as const;
 
-/** `headerTo` is JSON of the addresses in the header, `{"to":[…],"cc":[…]}`; `options` is JSON of EmailOptions. */
-export interface AcceptedEmail extends Omit<EmailRow, (typeof ACCEPTANCE_COLUMNS)[number]> {
+/**
+ * `headerTo` is JSON of the addresses in the header, `{"to":[…],"cc":[…]}`; `options` is JSON of EmailOptions. Every caller decides about
+ * every column: a new one does not compile until all of them do.
+ */
+export interface AcceptedEmail extends Required<Omit<EmailRow, (typeof ACCEPTANCE_COLUMNS)[number]>> {
   content: Uint8Array | null;
   blobKey: string | null;
   recipients: AcceptedRecipient[];
@@ -337,7 +340,7 @@ function addMessage(
     expiresAt: call.expiresAtMs,
     createdAt: nowMs,
     updatedAt: nowMs,
-    dsn: recipient.dsn ?? null,
+    dsn: recipient.dsn,
   });
   const event = { accountId, mode, messageId };
   rows.events.push({ ...event, id: recipient.sendEventId, at: nowMs, type: 'Send', detail: {} });
@@ -345,7 +348,7 @@ function addMessage(
     const detail = recipient.simulateSuppressed ? SIMULATED_SUPPRESSED : SUPPRESSED;
     const eventIndex = rows.events.length;
     rows.events.push({ ...event, id: recipient.rejectEventId, at: nowMs + 1, type: 'Reject', detail });
-    const { dsn = null } = recipient;
+    const { dsn } = recipient;
     if (dsn !== null && mode === 'live') {
       rows.reports.push({ accountId, messageId, type: 'Reject', detail, atMs: nowMs + 1, dsn, eventIndex });
     }

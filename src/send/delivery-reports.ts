@@ -29,7 +29,7 @@ import type { SystemMailer } from './system-mail.ts';
 const ROUND_MS = 1_000;
 const LEASE_MS = 60_000;
 const BATCH = 20;
-/** Some days, by the delays between retries. */
+/** More than three days, since a report is retried by the schedule of a delivery. */
 const MOST_RETRIES = 20;
 /** A larger message is returned by its header alone, like Postfix above its `bounce_size_limit`. */
 const MOST_RETURNED_BYTES = 1_000_000;

@@ -26,12 +26,15 @@ import { storedContentOf } from '../storage/blobs/stored-content.ts';
 import type { Database } from '../storage/database.ts';
 import type { AddressHash } from '../suppressions/suppressions.ts';
 import { type Acceptance, type AcceptedEmail, acceptOperation, laneOf } from './acceptance.ts';
+import type { MailOrigin } from './accept-emails.ts';
 import { acceptAgainOperation } from './large-store.ts';
 
 interface Resend extends MessageKey {
   /** By the clock of the mode, and how far that clock is ahead of real time. */
   nowMs: number;
   clockOffsetMs: number;
+  /** Of the request to resend. */
+  origin: MailOrigin;
   /** Stored together with the accepted message. */
   idempotency: IdempotencyRecord | null;
 }
@@ -124,6 +127,10 @@ async function emailOf(
     sizeBytes: mail.size_bytes + grownBytes,
     content: blobKey === null ? content : null,
     blobKey,
+    clientAddress: resend.origin.clientAddress ?? null,
+    traceparent: resend.origin.traceparent ?? null,
+    // The sender requested delivery reports for the original only.
+    dsn: null,
     recipients: [
       {
         messageId: newId('msg', resend.nowMs - resend.clockOffsetMs),
@@ -136,6 +143,7 @@ async function emailOf(
         lane: laneOf(resend, domain),
         // The sandbox simulates the same outcome again.
         simulateSuppressed: resend.mode === 'sandbox' && mail.status === 'suppressed',
+        dsn: null,
       },
     ],
   };

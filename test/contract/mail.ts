@@ -64,6 +64,9 @@ export function acceptance(stage: Stage, mail: Mail): Acceptance {
         sizeBytes: 5_000_000_000,
         content: Buffer.from([0, 255, 10, 13, 92, 39, 63]),
         blobKey: null,
+        clientAddress: null,
+        traceparent: null,
+        dsn: null,
         recipients: to.map((email) => ({
           messageId: stage.id('msg', nowMs),
           sendEventId: stage.id('evt', nowMs),
@@ -74,6 +77,7 @@ export function acceptance(stage: Stage, mail: Mail): Acceptance {
           role: 'to',
           lane: `${mail.accountId}/${email.slice(email.indexOf('@') + 1)}`,
           simulateSuppressed: false,
+          dsn: null,
         })),
         ...mail.email,
       },

@@ -101,6 +101,9 @@ function emailOf(mail: RigMail, stored: { nowMs: number; content: Buffer; blobKe
     sizeBytes: mail.sizeBytes ?? content.length,
     content: blobKey === null ? content : null,
     blobKey,
+    clientAddress: null,
+    traceparent: null,
+    dsn: null,
     recipients: mail.to.map((email) => ({
       messageId: newId('msg', nowMs),
       sendEventId: newId('evt', nowMs),
@@ -111,6 +114,7 @@ function emailOf(mail: RigMail, stored: { nowMs: number; content: Buffer; blobKe
       role: 'to' as const,
       lane: `${mail.accountId ?? 'acc_1'}/${email.slice(email.indexOf('@') + 1)}`,
       simulateSuppressed: false,
+      dsn: null,
     })),
   };
 }
@@ -201,6 +205,7 @@ export async function deliveryRig(options: RigOptions = {}): Promise<Rig> {
         source,
         content: email.content,
         blobKey,
+        traceparent: email.traceparent ?? null,
       };
     });
     return { ids: email.recipients.map((one) => one.messageId), jobs };

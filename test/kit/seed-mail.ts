@@ -54,6 +54,9 @@ export function acceptance(mail: SeededMail): Acceptance {
         sizeBytes: content.length,
         content: Buffer.from(content),
         blobKey: null,
+        clientAddress: null,
+        traceparent: null,
+        dsn: null,
         recipients: recipients.map((email) => ({
           messageId: newId('msg', nowMs),
           sendEventId: newId('evt', nowMs),
@@ -64,6 +67,7 @@ export function acceptance(mail: SeededMail): Acceptance {
           role: 'to',
           lane: email.slice(email.indexOf('@') + 1),
           simulateSuppressed: false,
+          dsn: null,
         })),
         ...mail.email,
       },

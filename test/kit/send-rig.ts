@@ -14,6 +14,7 @@ import { parseStrictJson } from '../../src/http/strict-json.ts';
 import { type Answer, createInFlightKeys } from '../../src/idempotency/idempotency.ts';
 import { htmlToText } from '../../src/mail/html/html-text.ts';
 import type { DeliveryJob } from '../../src/messages/messages.ts';
+import type { MailOrigin } from '../../src/send/accept-emails.ts';
 import { createSend, type SendDependencies } from '../../src/send/send.ts';
 import { openDiskBlobs } from '../../src/storage/blobs/disk.ts';
 import { createRender, createTemplateSource } from '../../src/templates/templates.ts';
@@ -46,6 +47,7 @@ export interface SendOptions {
   allowedSenders?: string[];
   key?: string;
   dryRun?: boolean;
+  origin?: MailOrigin;
 }
 
 export async function sendRig(changes: Partial<SendDependencies> = {}) {
@@ -81,7 +83,7 @@ export async function sendRig(changes: Partial<SendDependencies> = {}) {
         mode: options.mode ?? 'live',
         allowedSenders: options.allowedSenders ?? [],
       },
-      origin: {},
+      origin: options.origin ?? {},
       read: () => parseStrictJson(raw),
       ...(options.key !== undefined && { idempotency: { endpoint: '/send', key: options.key, bytes: () => raw } }),
       ...(options.dryRun === true && { dryRun: true }),

@@ -3,10 +3,10 @@
  * shows them. Times are by the clock of the message's mode. After the record is stored, updates the metrics and the log, and removes
  * content.
  *
- * Schedule: the first attempt is immediate. Retries follow after 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h (±10 %). If the destination
- * blocks this host, they follow after 15 min, 1, 2, 4 h, then every 6 h, since only the operators of the destination can lift a block. A
- * next attempt after the end of the message's lifetime is moved to that end; only an attempt at or after the end becomes a Bounce
- * `expired`. So no message expires without an attempt, even if the clock jumps, unless its destination was paused at the end.
+ * Schedule (base/backoff.ts): the first attempt is immediate. Retries are later if the destination blocks this host, since only the
+ * operators of the destination can lift a block. A next attempt after the end of the message's lifetime is moved to that end; only an
+ * attempt at or after the end becomes a Bounce `expired`. So no message expires without an attempt, even if the clock jumps, unless its
+ * destination was paused at the end.
  *
  * Messages for a paused destination do not wait in memory, whatever the schedule. They are settled without an attempt: as delayed, or as
  * bounced if their lifetime has ended. Delayed ones are claimed again after the pause, spread over a tenth of its length.
