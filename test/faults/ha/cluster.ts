@@ -25,7 +25,7 @@ const MAXIMUM_LAG_BYTES = 16_777_216;
 /** Debian's servers, the newest last. */
 const [PROGRAMS = ''] = globSync('/usr/lib/postgresql/*/bin').sort().slice(-1);
 const AS_POSTGRES = ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups'];
-const START_MS = 120_000;
+const START_MS = 240_000;
 
 export interface HaOptions {
   members: number;
