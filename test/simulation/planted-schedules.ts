@@ -23,8 +23,8 @@ export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
   },
   'each retry uses the previous delay': {
     file: 'base/backoff.ts',
-    find: 'return DELIVERY_DELAYS_MS[attempts - 1] ?? 6 * HOUR;',
-    replace: 'return DELIVERY_DELAYS_MS[Math.max(0, attempts - 2)] ?? 6 * HOUR;',
+    find: 'return DELIVERY_DELAYS_MS[attempts - 1] ?? LAST_DELAY_MS;',
+    replace: 'return DELIVERY_DELAYS_MS[Math.max(0, attempts - 2)] ?? LAST_DELAY_MS;',
     finds: /attempt \d+ of msg_\w+ came \d+ ms before its time/,
   },
   'jitter can halve a delay': {
@@ -41,8 +41,8 @@ export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
   },
   'a blocked host retries on the normal schedule': {
     file: 'base/backoff.ts',
-    find: 'return BLOCKED_DELAYS_MS[attempts - 1] ?? 6 * HOUR;',
-    replace: 'return DELIVERY_DELAYS_MS[attempts - 1] ?? 6 * HOUR;',
+    find: 'return BLOCKED_DELAYS_MS[attempts - 1] ?? LAST_DELAY_MS;',
+    replace: 'return DELIVERY_DELAYS_MS[attempts - 1] ?? LAST_DELAY_MS;',
     finds: /before its time|was put off for/,
   },
   'later retries are an hour late': {
