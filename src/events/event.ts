@@ -36,6 +36,25 @@ export const SHARED_EVENT_TYPES = [
   'Reject',
 ] as const satisfies readonly EventType[];
 
+/** The field with what only events of this type have. */
+const DETAIL_FIELDS = {
+  Send: null,
+  Delivery: 'delivery',
+  DeliveryDelay: 'deliveryDelay',
+  Bounce: 'bounce',
+  Complaint: 'complaint',
+  Reject: 'reject',
+  Open: 'open',
+  Click: 'click',
+  Unsubscribe: 'unsubscribe',
+  Inbound: 'inbound',
+} as const satisfies Record<EventType, string | null>;
+
+/** Returns the names of the fields that only events of these types have. */
+export function detailFieldsOf(types: readonly EventType[]): string[] {
+  return types.flatMap((type) => DETAIL_FIELDS[type] ?? []);
+}
+
 /** An event joined with its message and email, as the stores read it. */
 export interface EventRow {
   /** Position of its transaction in the log; with `seq` the place of the event. */

@@ -5,6 +5,7 @@
 
 export {
   appendEvents,
+  detailFieldsOf,
   EVENT,
   EVENT_TYPES,
   type EventRow,

@@ -1,5 +1,5 @@
 /** One sample event of each type: for test events, for GET /event-types, and as the examples of /openapi.json. */
-import { EVENT_TYPES, type EventType } from './event.ts';
+import { detailFieldsOf, EVENT_TYPES, type EventType } from './event.ts';
 
 /** All samples are about one order of one shop, and share these values. */
 const SAMPLE = {
@@ -155,10 +155,8 @@ export function sampleEvent(eventType: EventType): SampleEvent {
 
 /** Returns the fields of the event's type, as the log stores them. */
 export function sampleDetail(eventType: EventType): Record<string, unknown> {
-  const { delivery, deliveryDelay, bounce, complaint, reject, open, click, unsubscribe, inbound } = DETAILS[
-    eventType
-  ] as Record<string, unknown>;
-  return { delivery, deliveryDelay, bounce, complaint, reject, open, click, unsubscribe, inbound };
+  const details = DETAILS[eventType] as Record<string, unknown>;
+  return Object.fromEntries(detailFieldsOf([eventType]).map((field) => [field, details[field]]));
 }
 
 /** Returns every type with its description and sample, in the order of a message's life. */

@@ -3,7 +3,7 @@
  * left out. One SMTP session serves several recipients of an email, including blind copies, so lines about other recipients are removed.
  */
 import { iso } from '../base/clock.ts';
-import { type EventRow, eventBody, SHARED_EVENT_TYPES } from '../events/events.ts';
+import { detailFieldsOf, type EventRow, eventBody, SHARED_EVENT_TYPES } from '../events/events.ts';
 import { type MessageRow, messageBody } from './message.ts';
 import type { ShareGrant } from './share-token.ts';
 
@@ -21,7 +21,7 @@ const SHOWN = [
   ...(['messageId', 'status', 'mode', 'from', 'to', 'role', 'subject', 'sizeBytes', 'headerMessageId'] as const),
   ...(['createdAt', 'sendAt', 'nextAttemptAt', 'expiresAt'] as const),
 ];
-const OUTCOMES = ['delivery', 'deliveryDelay', 'bounce', 'complaint', 'reject'] as const;
+const SHOWN_DETAILS = detailFieldsOf(SHARED_EVENT_TYPES);
 const SHOWN_EVENTS: ReadonlySet<unknown> = new Set(SHARED_EVENT_TYPES);
 
 type Json = Record<string, unknown>;
@@ -71,7 +71,7 @@ export function sharedBody(
     attempts: attempts.map((record) => attemptView(record, row.recipient)),
     timeline: events
       .filter(({ eventType }) => SHOWN_EVENTS.has(eventType))
-      .map((event) => only(['eventId', 'eventType', 'timestamp', ...OUTCOMES], event)),
+      .map((event) => only(['eventId', 'eventType', 'timestamp', ...SHOWN_DETAILS], event)),
   };
 }
 

@@ -25,8 +25,8 @@ import { dropBlobs } from '../storage/blobs/remove.ts';
 import { storedContentOf } from '../storage/blobs/stored-content.ts';
 import type { Database } from '../storage/database.ts';
 import type { AddressHash } from '../suppressions/suppressions.ts';
-import { type Acceptance, type AcceptedEmail, acceptOperation, laneOf } from './acceptance.ts';
 import type { MailOrigin } from './accept-emails.ts';
+import { type Acceptance, type AcceptedEmail, acceptOperation, laneOf } from './acceptance.ts';
 import { acceptAgainOperation } from './large-store.ts';
 
 interface Resend extends MessageKey {
