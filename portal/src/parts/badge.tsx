@@ -1,8 +1,8 @@
 /** A status as text and color; the text alone is sufficient. */
 import type { ReactNode } from 'react';
 import classes from './parts.module.css';
-
-export type Tone = 'good' | 'bad' | 'wait' | 'calm' | 'note';
+import { capitalized } from './sentence.ts';
+import type { Tone } from './tone.ts';
 
 const TONES: Record<string, Tone> = {
   delivered: 'good',
@@ -14,16 +14,6 @@ const TONES: Record<string, Tone> = {
   scheduled: 'note',
   suppressed: 'calm',
   cancelled: 'calm',
-  send: 'note',
-  delivery: 'good',
-  deliverydelay: 'wait',
-  bounce: 'bad',
-  complaint: 'bad',
-  reject: 'calm',
-  open: 'calm',
-  click: 'calm',
-  unsubscribe: 'calm',
-  inbound: 'note',
   verified: 'good',
   pending: 'wait',
   failing: 'bad',
@@ -53,8 +43,7 @@ export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
   return <span className={`${classes.badge} ${classes[tone]}`}>{children}</span>;
 }
 
-/** A status by its name in the API. */
-export function StatusBadge({ status }: { status: string }) {
-  const words = status.replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
-  return <Badge tone={TONES[status.toLowerCase()] ?? 'calm'}>{words.charAt(0).toUpperCase() + words.slice(1)}</Badge>;
+/** A status, or a type of events, by its name in the API. */
+export function StatusBadge({ status, tone = TONES[status] ?? 'calm' }: { status: string; tone?: Tone }) {
+  return <Badge tone={tone}>{capitalized(status.replace(/(?<=[a-z])(?=[A-Z])/g, ' '))}</Badge>;
 }

@@ -4,8 +4,8 @@ import { Link, useLocation } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useScope } from '../scope.ts';
 import { shared } from '../texts/parts.ts';
-import type { Tone } from './badge.tsx';
 import classes from './parts.module.css';
+import type { Tone } from './tone.ts';
 
 interface NoticeProps {
   tone?: Tone;

@@ -89,18 +89,6 @@ export const timeline = {
   outcomes: { delivered: 'Delivered', delayed: 'Deferred', bounced: 'Rejected' },
   next: (at: string, from: string, end: string) => `Next attempt ${at} (${from}). Expires ${end}.`,
   begins: (at: string) => `Scheduled for ${at}.`,
-  events: {
-    Send: 'Accepted',
-    Delivery: 'Delivered',
-    DeliveryDelay: 'Delayed',
-    Bounce: 'Bounced',
-    Complaint: 'Spam complaint',
-    Reject: 'Not sent',
-    Open: 'Opened',
-    Click: 'Clicked',
-    Unsubscribe: 'Unsubscribed',
-    Inbound: 'Received',
-  },
   byMachine: 'automated',
   took250: (host: string, seconds: string) => `Accepted by ${host} after ${seconds}.`,
   unsubscribed: {

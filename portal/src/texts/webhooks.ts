@@ -1,23 +1,7 @@
 /** Texts of the pages about webhooks. */
-import type { Event } from '../../../clients/typescript/src/schema.ts';
 import { count, duration } from '../parts/time.tsx';
 
-type EventType = Event['eventType'];
-
 const events = (value: number): string => `${count(value)} ${value === 1 ? 'event' : 'events'}`;
-
-export const eventSentences: Record<EventType, string> = {
-  Send: 'Accepted by Postrider',
-  Delivery: 'Delivered to the recipient’s mail server',
-  DeliveryDelay: 'Delayed for the first time; Postrider retries',
-  Bounce: 'Permanently rejected or expired',
-  Complaint: 'Marked as spam by the recipient',
-  Reject: 'Not sent: suppressed or canceled',
-  Open: 'Opened by the recipient',
-  Click: 'Link clicked by the recipient',
-  Unsubscribe: 'Recipient unsubscribed',
-  Inbound: 'Inbound email received',
-};
 
 export const webhooks = {
   title: 'Webhooks',

@@ -15,6 +15,7 @@ import type { Column } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
 import { visible } from '../../parts/visible.ts';
 import { useScope } from '../../scope.ts';
+import { eventTexts } from '../../texts/event-types.ts';
 import { events } from '../../texts/events.ts';
 import classes from './events.module.css';
 import { useFeed } from './feed.ts';
@@ -92,7 +93,7 @@ const COLUMNS: Column<Event>[] = [
     name: names.event,
     phone: 'badge',
     width: '9rem',
-    cell: ({ eventType }) => <StatusBadge status={eventType} />,
+    cell: ({ eventType }) => <StatusBadge status={eventType} tone={eventTexts[eventType].tone} />,
     text: ({ eventType }) => eventType,
   },
   {
@@ -126,7 +127,7 @@ function OneEvent({ event }: { event: Event }) {
   return (
     <Stack gap="sm">
       <Group gap="xs">
-        <StatusBadge status={event.eventType} />
+        <StatusBadge status={event.eventType} tone={eventTexts[event.eventType].tone} />
         <Time at={event.timestamp} exact />
       </Group>
       <Group gap="xs">

@@ -3,10 +3,10 @@ import { useMemo } from 'react';
 import { FilterChoice, Filters } from '../../parts/filters.tsx';
 import { SearchField } from '../../parts/search-field.tsx';
 import { useSearchState } from '../../search-state.ts';
+import { EVENT_TYPES, eventTypeOf } from '../../texts/event-types.ts';
 import { events } from '../../texts/events.ts';
 import type { EventFilter } from './feed.ts';
 
-const TYPES = ['Send', 'Delivery', 'DeliveryDelay', 'Bounce', 'Complaint', 'Reject', 'Open', 'Click', 'Unsubscribe'];
 const DAY_MS = 86_400_000;
 const SINCE_MS: Readonly<Record<string, number>> = {
   '1h': DAY_MS / 24,
@@ -24,16 +24,16 @@ function sinceOf(text: string | undefined): string | undefined {
 
 export function useFilter(): EventFilter {
   const [{ type, recipient, tag, message, since }] = useSearchState();
-  return useMemo(
-    () => ({
-      eventType: TYPES.includes(type ?? '') ? ([type] as EventFilter['eventType']) : undefined,
+  return useMemo(() => {
+    const eventType = eventTypeOf(type);
+    return {
+      eventType: eventType && [eventType],
       recipient: recipient || undefined,
       tag: tag ? [tag] : undefined,
       messageId: message || undefined,
       since: sinceOf(since),
-    }),
-    [type, recipient, tag, message, since],
-  );
+    };
+  }, [type, recipient, tag, message, since]);
 }
 
 export function EventFilters() {
@@ -54,7 +54,7 @@ export function EventFilters() {
         ),
       }}
     >
-      <FilterChoice name="type" width="9rem" label={events.type} any={events.allTypes} data={TYPES} />
+      <FilterChoice name="type" width="9rem" label={events.type} any={events.allTypes} data={EVENT_TYPES} />
       <SearchField name="recipient" label={events.recipient} width="13rem" />
       <FilterChoice
         name="since"

@@ -2,8 +2,9 @@
 import { Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { Answer } from '../../api.ts';
-import { Badge, type Tone } from '../../parts/badge.tsx';
+import { Badge } from '../../parts/badge.tsx';
 import { Facts, Panel } from '../../parts/page.tsx';
+import type { Tone } from '../../parts/tone.ts';
 import { authentication as texts } from '../../texts/inbound.ts';
 
 type Results = NonNullable<Answer<'getInboundMail'>['content']['authentication']>;

@@ -3,13 +3,13 @@
  * page and a test show the same.
  */
 import type { Event, Message, MessageDetail } from '../../../../clients/typescript/src/schema.ts';
+import type { Tone } from '../../parts/tone.ts';
 import { causes, happened, next, type turns, waits } from '../../texts/answer.ts';
 
 export type Turn = keyof typeof turns;
-export type AnswerTone = 'good' | 'bad' | 'wait' | 'calm' | 'note';
 
 export interface Answer {
-  tone: AnswerTone;
+  tone: Tone;
   /** What happened, as a sentence. */
   happened: string;
   turn: Turn;

@@ -6,15 +6,16 @@ import { Copy } from '../../parts/copy.tsx';
 import { saveFile } from '../../parts/csv.ts';
 import { Facts } from '../../parts/page.tsx';
 import { duration } from '../../parts/time.tsx';
+import type { Tone } from '../../parts/tone.ts';
 import { visible } from '../../parts/visible.ts';
 import { timeline as texts } from '../../texts/messages.ts';
-import type { Answered, AnswerTone } from './answer.ts';
+import type { Answered } from './answer.ts';
 import classes from './messages.module.css';
 import { StepTime } from './step-time.tsx';
 
 type AttemptRecord = Answered['attempts'][number];
 
-const TONES = { delivered: 'good', delayed: 'wait', bounced: 'bad' } as const satisfies Record<string, AnswerTone>;
+const TONES = { delivered: 'good', delayed: 'wait', bounced: 'bad' } as const satisfies Record<string, Tone>;
 
 export function Attempt({ number, attempt }: { number: number; attempt: AttemptRecord }) {
   const { host, outcome, time } = attempt;

@@ -6,16 +6,24 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { Event, Message } from '../../api.ts';
 import { useFresh } from '../../live.tsx';
+import type { EventType } from '../../texts/event-types.ts';
 
 const AT_TOP_PX = 200;
 /** All loaded pages are read again with the first one; for longer lists that is too much. */
 const PAGES_AT_MOST = 3;
 
-const STATUS_AFTER: Partial<Record<Event['eventType'], Message['status']>> = {
+/** A Reject event says itself which one. */
+const STATUS_AFTER: Record<EventType, Message['status'] | undefined> = {
+  Send: undefined,
   Delivery: 'delivered',
   DeliveryDelay: 'delayed',
   Bounce: 'bounced',
   Complaint: 'complained',
+  Reject: undefined,
+  Open: undefined,
+  Click: undefined,
+  Unsubscribe: undefined,
+  Inbound: undefined,
 };
 
 interface Pages {

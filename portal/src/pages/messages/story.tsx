@@ -3,21 +3,15 @@ import { Anchor, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Panel } from '../../parts/page.tsx';
 import { duration } from '../../parts/time.tsx';
+import type { Tone } from '../../parts/tone.ts';
 import { visible } from '../../parts/visible.ts';
+import { eventTexts } from '../../texts/event-types.ts';
 import { messagePage, timeline as texts } from '../../texts/messages.ts';
-import type { Answered, AnswerTone, TimelineEvent } from './answer.ts';
+import type { Answered, TimelineEvent } from './answer.ts';
 import { Attempt } from './attempt.tsx';
 import classes from './messages.module.css';
 import { StepTime } from './step-time.tsx';
 import { useSay } from './use-say.ts';
-
-const TONES: Partial<Record<TimelineEvent['eventType'], AnswerTone>> = {
-  Send: 'note',
-  Delivery: 'good',
-  DeliveryDelay: 'wait',
-  Bounce: 'bad',
-  Complaint: 'bad',
-};
 
 export function Step({ tone = 'calm', solid = false, children }: StepProps) {
   return (
@@ -28,7 +22,7 @@ export function Step({ tone = 'calm', solid = false, children }: StepProps) {
 }
 
 interface StepProps {
-  tone?: AnswerTone | undefined;
+  tone?: Tone;
   solid?: boolean;
   children: ReactNode;
 }
@@ -81,9 +75,9 @@ function Ahead({ message: { status, sendAt, nextAttemptAt, expiresAt } }: { mess
 
 function EventStep({ event }: { event: TimelineEvent }) {
   return (
-    <Step tone={TONES[event.eventType]} solid>
+    <Step tone={eventTexts[event.eventType].tone} solid>
       <div className={classes.stepHead}>
-        <strong>{texts.events[event.eventType]}</strong>
+        <strong>{eventTexts[event.eventType].step}</strong>
         <StepTime at={event.timestamp} />
       </div>
       <EventWords event={event} />

@@ -1,5 +1,6 @@
 /** The status of an account: for an active one, whether sending protection has warned it or holds its live mail. */
-import { Badge, type Tone } from '../../parts/badge.tsx';
+import { Badge } from '../../parts/badge.tsx';
+import type { Tone } from '../../parts/tone.ts';
 import { accounts } from '../../texts/operator.ts';
 
 export type ShownStatus = keyof typeof accounts.statuses;

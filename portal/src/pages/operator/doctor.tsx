@@ -2,11 +2,12 @@
 import { Button, Stack, Text } from '@mantine/core';
 import { type Answer, useCall } from '../../api.ts';
 import { IconRefresh } from '../../icons.ts';
-import { Badge, type Tone } from '../../parts/badge.tsx';
+import { Badge } from '../../parts/badge.tsx';
 import { Page, Panel } from '../../parts/page.tsx';
 import { capitalized, sentence } from '../../parts/sentence.ts';
 import { ErrorState, Loading } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
+import type { Tone } from '../../parts/tone.ts';
 import { doctor } from '../../texts/operator.ts';
 import { forOperators } from './for-operators.tsx';
 import classes from './operator.module.css';

@@ -4,10 +4,11 @@
  */
 import { Progress, Skeleton, Text } from '@mantine/core';
 import { type Answer, useCall } from '../../api.ts';
-import { Badge, type Tone } from '../../parts/badge.tsx';
+import { Badge } from '../../parts/badge.tsx';
 import { Panel } from '../../parts/page.tsx';
 import { ErrorState } from '../../parts/states.tsx';
 import { percent } from '../../parts/time.tsx';
+import type { Tone } from '../../parts/tone.ts';
 import { useScope } from '../../scope.ts';
 import { health } from '../../texts/overview.ts';
 import classes from './overview.module.css';

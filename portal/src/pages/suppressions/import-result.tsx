@@ -1,8 +1,9 @@
 /** The result of an import: lines imported, skipped and rejected with reasons, and those not processed. */
 import { Button, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { Badge, type Tone } from '../../parts/badge.tsx';
+import { Badge } from '../../parts/badge.tsx';
 import { count } from '../../parts/time.tsx';
+import type { Tone } from '../../parts/tone.ts';
 import { importing } from '../../texts/suppressions.ts';
 import type { ImportState } from './import-run.ts';
 import classes from './suppressions.module.css';

@@ -7,10 +7,11 @@ import { FilterChoice, Filters } from '../../parts/filters.tsx';
 import { type Column, Rows } from '../../parts/rows.tsx';
 import { duration, Time } from '../../parts/time.tsx';
 import { useSearchState } from '../../search-state.ts';
+import { EVENT_TYPES, eventTypeOf } from '../../texts/event-types.ts';
 import { deliveries } from '../../texts/webhooks.ts';
 import { eventIn } from './event-body.ts';
 import type { WebhookDelivery } from './health-strip.tsx';
-import { EVENT_TYPES, type Webhook } from './webhook-state.tsx';
+import type { Webhook } from './webhook-state.tsx';
 
 const DeliveryDrawer = lazy(async () => ({ default: (await import('./delivery.tsx')).DeliveryDrawer }));
 
@@ -98,7 +99,7 @@ const STATUSES = ['pending', 'succeeded', 'failed'] as const;
 function useFilter(): Query<'listWebhookDeliveries'> {
   const [{ type, status }] = useSearchState();
   return {
-    eventType: EVENT_TYPES.find((one) => one === type),
+    eventType: eventTypeOf(type),
     status: STATUSES.find((one) => one === status),
   };
 }

@@ -5,8 +5,8 @@ import { type Answer, useCall } from '../../api.ts';
 import { Code } from '../../parts/copy.tsx';
 import { useFocusBack } from '../../parts/focus-back.ts';
 import { ErrorState, Loading } from '../../parts/states.tsx';
+import type { EventType } from '../../texts/event-types.ts';
 import { eventTypes as texts } from '../../texts/webhooks.ts';
-import type { EventType } from './webhook-state.tsx';
 
 type Described = Answer<'listEventTypes'>[number];
 

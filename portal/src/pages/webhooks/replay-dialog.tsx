@@ -4,10 +4,11 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { useCall, useChange } from '../../api.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { Notice } from '../../parts/notice.tsx';
+import { EVENT_TYPES, type EventType } from '../../texts/event-types.ts';
 import { replay } from '../../texts/webhooks.ts';
 import type { Asked, AskedReplay } from './replay.tsx';
 import { type ReplayDraft, SPANS, type Span, useReplayDraft } from './replay-draft.ts';
-import { EVENT_TYPES, type EventType, type Webhook } from './webhook-state.tsx';
+import type { Webhook } from './webhook-state.tsx';
 
 interface ReplayDialogProps {
   webhook: Webhook;

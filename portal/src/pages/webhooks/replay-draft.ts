@@ -1,8 +1,9 @@
 /** The period of a replay while the user selects it. */
 import { useState } from 'react';
 import type { Body } from '../../api.ts';
+import type { EventType } from '../../texts/event-types.ts';
 import { replay } from '../../texts/webhooks.ts';
-import type { EventType, Webhook } from './webhook-state.tsx';
+import type { Webhook } from './webhook-state.tsx';
 
 export const SPANS = ['hour', 'day', 'week', 'all', 'own'] as const;
 export type Span = (typeof SPANS)[number];

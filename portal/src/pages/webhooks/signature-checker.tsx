@@ -2,10 +2,10 @@
 import { Drawer, Stack, Text, Textarea, TextInput, Title } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { IconCircleCheck, IconCircleDashed, IconCircleX } from '../../icons.ts';
-import type { Tone } from '../../parts/badge.tsx';
 import { Copyable } from '../../parts/copy.tsx';
 import { useFocusBack } from '../../parts/focus-back.ts';
 import { Notice } from '../../parts/notice.tsx';
+import type { Tone } from '../../parts/tone.ts';
 import { checker, findings } from '../../texts/webhooks.ts';
 import { type Check, checkSignature, type GivenRequest } from './check-signature.ts';
 import classes from './webhooks.module.css';

@@ -8,10 +8,11 @@ import { FormModal } from '../../parts/form-modal.tsx';
 import { Facts, Panel } from '../../parts/page.tsx';
 import { sentence } from '../../parts/sentence.ts';
 import { duration } from '../../parts/time.tsx';
+import type { EventType } from '../../texts/event-types.ts';
 import { eventTypes, testEvent as texts } from '../../texts/webhooks.ts';
 import { AnswerStart } from './answer.tsx';
 import { EventTypeSelect } from './event-types.tsx';
-import type { EventType, Webhook } from './webhook-state.tsx';
+import type { Webhook } from './webhook-state.tsx';
 
 export function TestEventDialog({ webhook, onClose }: { webhook: Webhook; onClose(): void }) {
   const [eventType, setEventType] = useState<EventType>(webhook.events[0] ?? 'Delivery');

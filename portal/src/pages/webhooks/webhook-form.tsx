@@ -5,9 +5,10 @@ import { useChange } from '../../api.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { issuesOf } from '../../parts/issues.ts';
 import { done } from '../../parts/undo.tsx';
-import { eventSentences, webhookForm } from '../../texts/webhooks.ts';
+import { EVENT_TYPES, type EventType, eventTexts } from '../../texts/event-types.ts';
+import { webhookForm } from '../../texts/webhooks.ts';
 import { headersOf, OwnHeaders, ownHeadersOf } from './own-headers.tsx';
-import { EVENT_TYPES, type EventType, type Webhook } from './webhook-state.tsx';
+import type { Webhook } from './webhook-state.tsx';
 
 interface WebhookFormProps {
   /** The webhook to edit; creates one if absent. */
@@ -163,7 +164,7 @@ function EventChoice({ value, onChange, error }: EventChoiceProps) {
     >
       <Stack gap="xs" mt="xs">
         {EVENT_TYPES.map((type) => (
-          <Checkbox key={type} value={type} label={type} description={eventSentences[type]} size="sm" />
+          <Checkbox key={type} value={type} label={type} description={eventTexts[type].sentence} size="sm" />
         ))}
       </Stack>
     </Checkbox.Group>

@@ -1,15 +1,13 @@
-/** The state of a webhook: whether it is enabled and its deliveries succeed, and its event types. */
+/** The state of a webhook: whether it is enabled and its deliveries succeed, and its types of events. */
 import type { Answer } from '../../api.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Second } from '../../parts/rows.tsx';
 import { sentence } from '../../parts/sentence.ts';
 import { Time } from '../../parts/time.tsx';
-import { eventSentences, webhooks } from '../../texts/webhooks.ts';
+import { EVENT_TYPES } from '../../texts/event-types.ts';
+import { webhooks } from '../../texts/webhooks.ts';
 
 export type Webhook = Answer<'getWebhook'>;
-export type EventType = Webhook['events'][number];
-
-export const EVENT_TYPES = Object.keys(eventSentences) as EventType[];
 
 /** Returns the display name: the description, or the URL. */
 export function nameOf({ description, url }: Webhook): string {
