@@ -33,7 +33,7 @@ after(async () => {
 for (const [name, window] of Object.entries(WINDOWS)) {
   test(`${name}: accessible, and nothing scrolls sideways`, { skip, timeout: 590_000 }, async (t) => {
     const visit = await visitors.visit(service.url, window);
-    t.after(() => visit.context.close());
+    t.after(() => visit.close());
     await visit.page.goto('/docs#sendEmail');
     await visit.page.locator('#sendEmail .tabs').waitFor();
     assert.deepEqual(await faultsOf(visit.page), []);
@@ -43,7 +43,7 @@ for (const [name, window] of Object.entries(WINDOWS)) {
 
 test('the chosen language applies to all operations and is remembered', { skip, timeout: 590_000 }, async (t) => {
   const visit = await visitors.visit(service.url, { viewport: { width: 1280, height: 800 } });
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   const { page } = visit;
   await page.goto('/docs#sendEmail');
   assert.deepEqual(await page.locator('#sendEmail .tabs button').allTextContents(), [
@@ -69,7 +69,7 @@ test('search filters operations, and the menu of a phone closes at its target', 
   timeout: 590_000,
 }, async (t) => {
   const visit = await visitors.visit(service.url, { viewport: { width: 390, height: 844 } });
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   const { page } = visit;
   await page.goto('/docs');
   await page.getByText('Menu').click();
@@ -88,7 +88,7 @@ test('search filters operations, and the menu of a phone closes at its target', 
 
 test('without JavaScript the page has all programs and its navigation', { skip, timeout: 590_000 }, async (t) => {
   const visit = await visitors.visit(service.url, { javaScriptEnabled: false, viewport: { width: 1280, height: 800 } });
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   const { page } = visit;
   await page.goto('/docs');
   assert.equal(await page.locator('#sendEmail [data-language]:visible').count(), 5);

@@ -105,7 +105,7 @@ const FOUND: readonly (readonly [html: string, ...features: string[]])[] = [
 
 test('the features of HTML and styles are found as the browser reads them', { skip }, async (t) => {
   const visit = await visitors.visit(service.url);
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   const { page } = visit;
   await page.goto('about:blank');
   await page.evaluate(await bundled());

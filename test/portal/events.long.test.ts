@@ -45,7 +45,7 @@ test('events from another node, a lost connection, a pause, and filters', {
   const line = await faultProxy(Number(new URL(here.url).port));
   t.after(() => line.close());
   const visit = await visitors.visit(line.url);
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   await signInAs(visit, credentials);
   const { page, context } = visit;
 

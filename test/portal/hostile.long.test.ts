@@ -270,7 +270,7 @@ test('control: a page that renders it as HTML executes it and loads remote conte
   const visitors = await startBrowser();
   t.after(() => visitors.close());
   const visit = await visitors.visit(other.url);
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   for (const text of payloads(other.url).slice(0, 30)) await visit.page.setContent(`<p>${text}</p>`);
   await waitUntil('requests', () => other.asked.includes('/pixel.png') && other.asked.includes('/ran'));
 });

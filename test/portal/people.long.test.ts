@@ -61,7 +61,7 @@ test('a user is invited by link, promoted, and removed after the undo period', {
   assert.equal((await members())['ann@example.com'], 'viewer');
 
   const guest = await visitors.visit(service.url);
-  t.after(() => guest.context.close());
+  t.after(() => guest.close());
   const { pathname, hash } = new URL(link.trim());
   await guest.page.goto(pathname + hash);
   await guest.page.getByLabel('New password').fill('a sentence of my own');
@@ -172,7 +172,7 @@ test('the account has a name, a time zone, and a logo, and each user chooses the
   await row('Webhooks').getByText('No one receives these notices.').waitFor();
   const ann = await person('ann@notices.example', 'member');
   const guest = await visitors.visit(service.url);
-  t.after(() => guest.context.close());
+  t.after(() => guest.close());
   await signInAs(guest, ann);
   await guest.page.goto('/app/live/settings');
   const own = guest.page.getByRole('region', { name: 'Notices by email' });
@@ -221,7 +221,7 @@ test('an authenticator app is added after a fresh login, and its codes are then 
 }, async (t) => {
   const ben = await person('ben@example.com', 'member');
   const visit = await visitors.visit(service.url);
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   await signInAs(visit, ben);
   const { page } = visit;
   ageSessions(ben.email);
@@ -264,7 +264,7 @@ test('an authenticator app is added after a fresh login, and its codes are then 
   await page.getByText('On. 10 recovery codes left.').waitFor();
 
   const other = await visitors.visit(service.url);
-  t.after(() => other.context.close());
+  t.after(() => other.close());
   await other.page.goto('/sign-in');
   await fillSignIn(other.page, ben);
   await other.page.getByRole('button', { name: 'Use a two-factor code' }).click();
@@ -284,7 +284,7 @@ test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
   const eva = await person('eva@example.com', 'member');
   // Passkeys require a hostname, not an IP address.
   const visit = await visitors.visit(service.url.replace('127.0.0.1', 'localhost'));
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   const { page } = visit;
   const session = await visit.context.newCDPSession(page);
   await session.send('WebAuthn.enable');
@@ -322,12 +322,12 @@ test('a passkey is added, signs in, and is removed', { skip }, async (t) => {
 test('the password is changed, other sessions end, and the appearance is selected', { skip }, async (t) => {
   const ida = await person('ida@example.com', 'member');
   const visit = await visitors.visit(service.url);
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   await signInAs(visit, ida);
   const others: Visit[] = [];
   for (let i = 0; i < 2; i += 1) {
     const other = await visitors.visit(service.url);
-    t.after(() => other.context.close());
+    t.after(() => other.close());
     await signInAs(other, ida);
     others.push(other);
   }
@@ -374,7 +374,7 @@ test('an owner requires two-factor authentication, and a member is led through t
   const una = await person('una@example.com', 'owner');
   const max = await person('max@example.com', 'member');
   const visit = await visitors.visit(service.url);
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   await signInAs(visit, una);
   const { page } = visit;
   await page.goto('/app/live/team');
@@ -386,7 +386,7 @@ test('an owner requires two-factor authentication, and a member is led through t
   await confirmApp(page);
 
   const other = await visitors.visit(service.url);
-  t.after(() => other.context.close());
+  t.after(() => other.close());
   await signInAs(other, max);
   await other.page.goto('/app/live/messages');
   await other.page.getByRole('heading', { name: 'Messages' }).waitFor();

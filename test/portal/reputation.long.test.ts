@@ -61,7 +61,7 @@ test('a viewer sees why live mail is held, and an owner releases it', { skip: no
   await setFirstPassword(service);
   const owner = await signedIn(t, visitors, service);
   const viewer = await visitors.visit(service.url);
-  t.after(() => viewer.context.close());
+  t.after(() => viewer.close());
   await invited(owner, viewer, service, 'viewer');
   await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
   const send = async (to: string): Promise<string> => {

@@ -59,7 +59,7 @@ test('a shared preview of unsaved changes opens without a login, until it is rev
   assert.equal((await service.api.get(`/templates/${id}`)).body.version, 1, 'nothing is saved');
 
   const guest = await visitors.visit(service.url);
-  t.after(() => guest.context.close());
+  t.after(() => guest.close());
   await guest.page.goto(link);
   await guest.page.getByRole('heading', { level: 1, name: 'Order 18' }).waitFor();
   await guest.page.getByText(/Preview of the template “order-shipped” \(Unsaved changes\)/).waitFor();

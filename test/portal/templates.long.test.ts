@@ -342,7 +342,7 @@ test('a viewer sees templates without editing actions', { skip }, async (t) => {
   const [, token] = String(invited.body.inviteUrl).split('#token=');
   await service.anonymous.put('/password', { token, password: PASSWORD });
   const visit = await visitors.visit(service.url, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   await signInAs(visit, { email, password: PASSWORD });
   const { page } = visit;
   await page.goto(`/app/live/templates/${id}`);
