@@ -101,8 +101,23 @@ export async function seed(service: Service, text = 'Your order has shipped'): P
   return { ids };
 }
 
-/** Opens a page of the portal and waits until it shows its content. */
+/** The path before /app of a page of the portal for users who are logged in. */
+const baseOf = (url: URL): string | undefined => /^(.*?)\/app(?=\/|$)/.exec(url.pathname)?.[1];
+
+/**
+ * Goes to a page as a link does, if the browser shows another page of the same portal. This takes a quarter of the CPU time of loading it,
+ * which is done otherwise.
+ */
 export async function open(page: Page, at: string): Promise<void> {
+  const present = new URL(page.url());
+  if (baseOf(present) === undefined) return load(page, at);
+  const target = new URL(at, present);
+  const isSamePortal = target.origin === present.origin && baseOf(target) === baseOf(present);
+  await (isSamePortal && target.pathname !== present.pathname ? follow : load)(page, at);
+}
+
+/** Loads the portal with this page and waits until it shows its content. */
+export async function load(page: Page, at: string): Promise<void> {
   await page.goto(at);
   await page.locator('h1, h2').first().waitFor();
   // Not waitForFunction: the content security policy forbids its eval.
@@ -111,7 +126,7 @@ export async function open(page: Page, at: string): Promise<void> {
 
 /**
  * Goes to a page of the portal as a link does, without loading the portal again, and waits until it shows its content: a heading that was
- * not there before. Costs a third of the time of `open`.
+ * not there before. The portal shows data that is younger than five seconds without a request.
  */
 export async function follow(page: Page, at: string): Promise<void> {
   await page.evaluate(`for (const one of document.querySelectorAll('h1, h2')) one.dataset.previous = '';

@@ -16,7 +16,7 @@ import { smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
-import { faultsOf } from './every-page.ts';
+import { faultsOf, load, open } from './every-page.ts';
 
 const ROUTES = '/app/sandbox/inbound-routes';
 const PHONE = { width: 390, height: 800 };
@@ -39,7 +39,7 @@ async function assertNoFaults(page: Page): Promise<void> {
 
 /** Creates a route on the page. */
 async function make({ page, catcher, service }: Stage): Promise<string> {
-  await page.goto(ROUTES);
+  await open(page, ROUTES);
   await page.getByText('No inbound routes yet').waitFor();
   await button(page, 'Create route').first().click();
   await page.getByRole('textbox', { name: 'Address' }).fill('a*b@in.shop.example');
@@ -77,7 +77,7 @@ async function read(stage: Stage): Promise<void> {
     text: 'It is on its way.',
   };
   const { data } = (await service.sandboxApi.post('/send', order)).body;
-  await page.goto('/app/sandbox/inbound');
+  await open(page, '/app/sandbox/inbound');
   await page.getByText('No inbound emails yet').waitFor();
   const id = await play(stage, {
     to: `reply+${data.messageId}@in.shop.example`,
@@ -120,7 +120,7 @@ async function read(stage: Stage): Promise<void> {
 
 /** The form simulates an email of a route and opens it; an address without a route is explained at its field. */
 async function simulateInForm({ page }: Stage): Promise<void> {
-  await page.goto('/app/sandbox/inbound');
+  await open(page, '/app/sandbox/inbound');
   await page.getByRole('button', { name: 'Simulate email' }).click();
   const dialog = page.getByRole('dialog', { name: 'Simulate an inbound email' });
   await dialog.getByLabel('To').fill('nobody@elsewhere.example');
@@ -135,7 +135,7 @@ async function simulateInForm({ page }: Stage): Promise<void> {
 
 /** The command palette opens it by the id of its event. */
 async function foundById({ page }: Stage, id: string): Promise<void> {
-  await page.goto('/app/sandbox');
+  await open(page, '/app/sandbox');
   await page.locator('h1').first().waitFor();
   await page.keyboard.press('ControlOrMeta+k');
   await page.getByPlaceholder('Search emails, templates, domains, pages…').fill(id);
@@ -167,7 +167,7 @@ async function filter(stage: Stage, routeId: string): Promise<void> {
     text: 'x',
     headers,
   });
-  await page.goto(`${ROUTES}/${routeId}`);
+  await open(page, `${ROUTES}/${routeId}`);
   await page.getByRole('link', { name: 'View emails' }).click();
   const rows = page.getByRole('table', { name: 'Received emails' }).getByRole('row');
   await rows.filter({ hasText: 'I am away' }).getByText('Automatic reply').waitFor();
@@ -188,13 +188,13 @@ async function filter(stage: Stage, routeId: string): Promise<void> {
 
 /** Edits the route: it no longer posts anywhere, so its webhook is removed. */
 async function change({ page, service }: Stage, routeId: string): Promise<void> {
-  await page.goto(`${ROUTES}/${routeId}`);
+  await open(page, `${ROUTES}/${routeId}`);
   await page.getByRole('link', { name: 'Deliveries and secret' }).click();
   await page.getByRole('link', { name: 'Managed by its inbound route' }).waitFor();
   await button(page, 'More actions').click();
   await page.getByRole('menuitem').first().waitFor();
   assert.equal(await page.getByRole('menuitem', { name: 'Delete' }).count(), 0);
-  await page.goto(`${ROUTES}/${routeId}`);
+  await open(page, `${ROUTES}/${routeId}`);
   await button(page, 'Edit').click();
   await page.getByLabel('Maximum size (MB)').fill('26');
   await page.getByText('Must be a number from 0.001 to 25.').waitFor();
@@ -209,10 +209,10 @@ async function change({ page, service }: Stage, routeId: string): Promise<void> 
 }
 
 async function viewerReads({ page, context, assertClean }: Visit, { service }: Stage, routeId: string): Promise<void> {
-  await page.goto('/app/sandbox/inbound');
+  await open(page, '/app/sandbox/inbound');
   await page.getByRole('link', { name: 'Re: Order 17' }).click();
   await page.frameLocator('iframe').getByText('came', { exact: true }).waitFor();
-  await page.goto(ROUTES);
+  await open(page, ROUTES);
   await page.getByRole('link', { name: 'reply+*@in.shop.example' }).click();
   await title(page, 'reply+*@in.shop.example').waitFor();
   for (const name of ['Edit', 'Delete', 'Create route']) assert.equal(await button(page, name).count(), 0, name);
@@ -228,7 +228,7 @@ async function viewerReads({ page, context, assertClean }: Visit, { service }: S
 }
 
 async function remove({ page, service }: Stage, routeId: string): Promise<void> {
-  await page.goto(`${ROUTES}/${routeId}`);
+  await open(page, `${ROUTES}/${routeId}`);
   await button(page, 'Delete').click();
   await page.getByText('Route reply+*@in.shop.example deleted').waitFor();
   await button(page, 'Undo').click();
@@ -238,14 +238,15 @@ async function remove({ page, service }: Stage, routeId: string): Promise<void> 
   await waitUntil('the route to be deleted', async () => {
     return (await service.sandboxApi.get(`/inbound-routes/${routeId}`)).status === 404;
   });
-  await page.goto('/app/sandbox/inbound');
+  await open(page, '/app/sandbox/inbound');
   await page.getByRole('link', { name: 'Re: Order 17' }).waitFor();
 }
 
 /** A live route requires a domain; its MX record is displayed, and checked on demand and while the page is open. */
 async function live({ page, service }: Stage, dns: Awaited<ReturnType<typeof fakeDns>>): Promise<void> {
+  // Not earlier, since the frame of a message must not run the script of the clock. No other visit gets this context.
   await page.clock.install();
-  await page.goto('/app/live/inbound-routes');
+  await load(page, '/app/live/inbound-routes');
   await button(page, 'Create route').first().click();
   await page.getByRole('textbox', { name: 'Address' }).fill('*@in.shop.example');
   await page.getByRole('dialog').getByRole('button', { name: 'Create route' }).click();
@@ -265,7 +266,7 @@ async function live({ page, service }: Stage, dns: Awaited<ReturnType<typeof fak
   dns.zone['in.shop.example'] = { MX: [[10, route!.dnsRecord.value]] };
   await page.clock.fastForward(31_000);
   await record.getByText('MX record found.').waitFor();
-  await page.goto('/app/live/inbound-routes');
+  await open(page, '/app/live/inbound-routes');
   await page.getByRole('row', { name: '*@in.shop.example' }).getByText('Verified').waitFor();
   await assertNoFaults(page);
 }
@@ -280,9 +281,9 @@ test('inbound routes and inbound messages', { skip: noBrowser(), timeout: 300_00
   });
   t.after(service.close);
   await setFirstPassword(service);
-  const owner = await signedIn(t, visitors, service);
+  const owner = await signedIn(t, visitors, service, { isNew: true });
   const viewer = await visitors.visit(service.url);
-  t.after(() => viewer.context.close());
+  t.after(() => viewer.close());
   await invited(owner, viewer, service, 'viewer');
   const stage: Stage = { ...owner, service, catcher };
   const routeId = await make(stage);
@@ -313,7 +314,7 @@ test('a bounce received by email appears in the timeline after the delivery', { 
     waitUntil(status, async () => (await service.api.get(`/messages/${id}`)).body.status === status);
   await becomes('delivered');
   const { page, assertClean } = await signedIn(t, visitors, service);
-  await page.goto(`/app/live/messages/${id}`);
+  await open(page, `/app/live/messages/${id}`);
   const story = page.getByRole('region', { name: 'Activity' });
   const happened = (what: string) => story.getByRole('strong').filter({ hasText: what });
   await happened('Delivered').waitFor();

@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core';
 import { noBrowser, PASSWORD, setFirstPassword, signedIn, signInAs, startBrowser } from '../kit/browser.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
+import { open } from './every-page.ts';
 
 const skip = noBrowser();
 let visitors: Awaited<ReturnType<typeof startBrowser>>;
@@ -37,7 +38,7 @@ const becomes = (id: string, status: string) =>
 const row = (page: Page, subject: string) => page.getByRole('link', { name: subject, exact: true });
 
 async function openMessage(page: Page, id: string): Promise<void> {
-  await page.goto(`/app/sandbox/messages/${id}`);
+  await open(page, `/app/sandbox/messages/${id}`);
   await page.getByRole('heading', { name: 'Activity' }).waitFor();
 }
 
@@ -255,7 +256,7 @@ test('a share link displays the message without a login, and omits hidden parts'
   const [whole, hidden] = [await make(false), await make(true)];
 
   const guest = await visitors.visit(service.url);
-  t.after(() => guest.context.close());
+  t.after(() => guest.close());
   await guest.page.goto(whole);
   await guest.page.getByRole('heading', { level: 1, name: 'A private matter' }).waitFor();
   await guest.page.getByText(/^Delivered to mx\.sandbox\.invalid at /).waitFor();
@@ -305,7 +306,7 @@ test('share links are listed per message and for all, and a revoked one stops wo
   await waitUntil('one link', async () => (await links.count()) === 1);
   assert.deepEqual([await isOpen(first), await isOpen(second)], [true, false]);
 
-  await page.goto('/app/sandbox/messages');
+  await open(page, '/app/sandbox/messages');
   await page.getByRole('link', { name: 'Shared links' }).click();
   await page.waitForURL('**/app/sandbox/shares');
   const row = page.getByRole('row').filter({ hasText: id });
@@ -322,7 +323,7 @@ test('a viewer sees everything and no action that would be rejected', { skip }, 
   const token = new URL(body.inviteUrl).hash.split('token=')[1];
   assert.equal((await service.anonymous.put('/password', { token, password: PASSWORD })).status, 200);
   const visit = await visitors.visit(service.url);
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   await signInAs(visit, { email: 'viewer@example.com', password: PASSWORD });
   const { page } = visit;
   const id = await send('bounced@example.com', 'Only to look at');
@@ -332,7 +333,7 @@ test('a viewer sees everything and no action that would be rejected', { skip }, 
   for (const name of ['Resend', 'Share', 'Cancel', 'Reschedule']) {
     assert.equal(await page.getByRole('button', { name, exact: true }).count(), 0, name);
   }
-  await page.goto('/app/sandbox/messages/msg_none');
+  await open(page, '/app/sandbox/messages/msg_none');
   await page.getByText('Not found').waitFor();
   visit.assertClean();
 });

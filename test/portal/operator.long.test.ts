@@ -11,6 +11,7 @@ import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
+import { open } from './every-page.ts';
 
 const skip = noBrowser();
 const REFUSAL = '421 4.7.28 unusual rate of mail, try again in 20 minutes';
@@ -66,7 +67,7 @@ test('the queue shows queued messages with reasons, and a pause is ended', { ski
   }
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
-  await page.goto('/app/operator');
+  await open(page, '/app/operator');
   const row = page.getByRole('table', { name: 'Destinations' }).getByRole('row', { name: /busy\.example/ });
   // Updated without a reload.
   await row.getByText('Paused', { exact: true }).waitFor({ timeout: 20_000 });
@@ -91,7 +92,7 @@ test('an account is created with keys shown once, found, edited, and suspended a
 }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
-  await page.goto('/app/operator/accounts');
+  await open(page, '/app/operator/accounts');
   await page.getByRole('button', { name: 'Create account' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Name').fill('Läden & <b>Co</b>');
@@ -126,7 +127,7 @@ test('an account is created with keys shown once, found, edited, and suspended a
   await page.getByRole('button', { name: 'Reactivate account' }).waitFor();
   await page.getByText('Unpaid invoices', { exact: true }).waitFor();
   assert.equal((await client.get('/account')).status, 403);
-  await page.goto('/app/operator/accounts');
+  await open(page, '/app/operator/accounts');
   await page.getByLabel('Name').fill('läden');
   await page.waitForURL('**/accounts?name=l*');
   await page
@@ -160,7 +161,7 @@ test('the page of an account shows how much of its limits and quota is used', { 
   const headers = { 'X-Requested-With': 'postrider', 'Content-Type': 'application/json', Origin: service.url };
   const changed = await visit.context.request.patch(`/operator/accounts/${accountId}`, { data, headers });
   assert.equal(changed.status(), 200, await changed.text());
-  await page.goto(`/app/operator/accounts/${accountId}`);
+  await open(page, `/app/operator/accounts/${accountId}`);
   await page.getByText('0 of 1,000', { exact: true }).waitFor();
   await page.getByText('API keys (2 of 2)', { exact: true }).waitFor();
   const described = async (label: string): Promise<string | null> => {
@@ -180,7 +181,7 @@ test('live mail held by sending protection is released', { skip }, async (t) => 
   const { page } = visit;
   const { accountId } = await newAccount(visit, 'Bouncy');
   hold(accountId);
-  await page.goto(`/app/operator/accounts/${accountId}`);
+  await open(page, `/app/operator/accounts/${accountId}`);
   await page.getByText('Sending protection: live email is held').waitFor();
   await page.getByText('11.67 % of 1200 live messages hard-bounced').waitFor();
   await page.getByRole('button', { name: 'Release held email' }).click();
@@ -196,7 +197,7 @@ test('an operator views an account read-only under a banner, and leaves it', { s
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
   const { accountId } = await newAccount(visit, 'ACME');
-  await page.goto(`/app/operator/accounts/${accountId}`);
+  await open(page, `/app/operator/accounts/${accountId}`);
   assert.equal((await asked(visit, '/account', accountId)).status, 404);
   await page.getByRole('button', { name: 'View as account (read-only)' }).click();
   await page.getByText(/^Support access: viewing “ACME”, read-only until \d\d:\d\d/).waitFor();
@@ -234,7 +235,7 @@ test("an account's page shows its queue, users, and changes as text, and opens i
   });
   assert.equal(changed.status, 200, await changed.text());
   assert.equal((await visit.context.request.delete(`/operator/keys/${operatorKeyId}`, { headers })).status(), 200);
-  await page.goto(`/app/operator/accounts/${accountId}`);
+  await open(page, `/app/operator/accounts/${accountId}`);
   await page.getByText('0 of 500', { exact: true }).waitFor();
   await page.getByText('No users', { exact: true }).waitFor();
   await page.getByText('No queued messages', { exact: true }).waitFor();
@@ -243,7 +244,7 @@ test("an account's page shows its queue, users, and changes as text, and opens i
   await changes.getByText(hostile, { exact: true }).waitFor();
   assert.equal(await page.locator('img[src=x]').count(), 0);
 
-  await page.goto(`/app/operator/accounts/${service.live.accountId}`);
+  await open(page, `/app/operator/accounts/${service.live.accountId}`);
   const queue = page.getByRole('table', { name: 'Queue by recipient domain' });
   // Two of the messages were never tried: the pause of their destination says why.
   const busy = queue.getByRole('row', { name: /busy\.example 3/ });
@@ -252,7 +253,7 @@ test("an account's page shows its queue, users, and changes as text, and opens i
   await busy.getByText(/unusual rate of mail/).waitFor();
   await page.getByRole('table', { name: 'Users' }).getByText('Owner').waitFor();
 
-  await page.goto(`/app/operator/accounts/${accountId}`);
+  await open(page, `/app/operator/accounts/${accountId}`);
   await page.getByRole('textbox', { name: 'Search messages' }).fill('nobody@example.com');
   await page.getByRole('button', { name: 'Search', exact: true }).click();
   await page.getByText(/^Support access: viewing “Everything in one place”/).waitFor();
@@ -275,7 +276,7 @@ test('requests for larger messages are approved, undone, and rejected with a rea
       201,
     );
   await ask(20_000_000);
-  await page.goto('/app/operator/approvals');
+  await open(page, '/app/operator/approvals');
   const request = page.getByRole('region', { name: '“Archive” requests 20.0 MB' });
   await request.getByText('Scanned <i>invoices</i>').waitFor();
   await request.getByText('0 approved, 0 rejected').waitFor();
@@ -301,7 +302,7 @@ test('requests for larger messages are approved, undone, and rejected with a rea
 test('an operator key is created, shown once, works, and is revoked after a confirmation', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
-  await page.goto('/app/operator');
+  await open(page, '/app/operator');
   await page.getByRole('link', { name: 'Operator keys' }).click();
   await page.getByText('No operator keys yet').waitFor();
   await page.getByRole('button', { name: 'Create operator key' }).click();
@@ -346,7 +347,7 @@ test('an operator key is created, shown once, works, and is revoked after a conf
 test('nodes, the doctor, and the log of all accounts with its files', { skip }, async (t) => {
   const visit = await signedIn(t, visitors, service);
   const { page } = visit;
-  await page.goto('/app/operator/nodes');
+  await open(page, '/app/operator/nodes');
   await page.getByRole('row', { name: /api, smtp, delivery, webhooks/ }).waitFor();
   await page.getByRole('link', { name: 'Postmaster mail' }).click();
   await page.getByText('No postmaster mail').waitFor();
@@ -383,7 +384,7 @@ test('a non-operator sees who can use these pages, and nothing is requested', { 
   assert.equal(invited.status, 201);
   const { password } = await service.cli('user', 'reset-password', '--email', 'ann@example.com');
   const visit = await visitors.visit(service.url);
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   await signInAs(visit, { email: 'ann@example.com', password });
   const calls: string[] = [];
   visit.page.on('request', (request) => calls.push(new URL(request.url()).pathname));

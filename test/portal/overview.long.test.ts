@@ -5,14 +5,13 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import type { JsonObject } from '../kit/api.ts';
 import { noBrowser, setFirstPassword, signInAs, startBrowser, type Visit } from '../kit/browser.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { animationsEnded } from './every-page.ts';
+import { faultsOf, load, open } from './every-page.ts';
 
 const REPLY = '451 4.7.1 greylisted, try again later';
 
@@ -38,22 +37,12 @@ describe('delivery overview', { skip: noBrowser() }, () => {
   });
 
   const seen = (text: string | RegExp) => page.getByText(text).first().waitFor();
-  const accessible = async (): Promise<void> => {
-    await animationsEnded(page);
-    await page.evaluate(axe.source);
-    const { violations } = await page.evaluate('axe.run(document, { resultTypes: ["violations"] })').then((found) => {
-      return found as { violations: { id: string; nodes: { html: string }[] }[] };
-    });
-    assert.deepEqual(
-      violations.map(({ id, nodes }) => [id, nodes[0]?.html]),
-      [],
-    );
-  };
+  const accessible = async () => assert.deepEqual(await faultsOf(page), []);
   const incidents = async (): Promise<JsonObject[]> =>
     (await service.api.get('/incidents')).body as unknown as JsonObject[];
 
   test('a new account is guided to its first steps', async () => {
-    await page.goto('/app/live');
+    await open(page, '/app/live');
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
     await page.getByRole('heading', { name: 'No emails in the last 30 days' }).waitFor();
     await accessible();
@@ -64,7 +53,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
 
   test('the overview charts outcomes as lines and as a table, and lists failures', async () => {
     await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
-    await page.goto('/app/live');
+    await open(page, '/app/live');
     const to = ['a@good.example', 'b@good.example', 'c@good.example', 'd@slow.example', 'e@slow.example'];
     const messages = to.map((one) => ({ from: 'a@shop.example', to: one, subject: 's', text: 't', tags: ['order'] }));
     await service.api.post('/send/batch', { messages });
@@ -96,7 +85,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
   });
 
   test('one button retries all messages of an incident', async () => {
-    await page.goto('/app/live/incidents');
+    await open(page, '/app/live/incidents');
     await page.getByRole('link', { name: 'Emails to slow.example are delayed' }).click();
     await page.getByRole('heading', { level: 1, name: 'Emails to slow.example are delayed' }).waitFor();
     await seen(REPLY);
@@ -122,7 +111,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
     await service.api.post('/send', { from: 'a@shop.example', subject: 's', text: 't' });
     await service.api.post('/send', { from: 'a@other.example', to: 'b@good.example', subject: 's', text: 't' });
     await service.api.get('/messages');
-    await page.goto('/app/live/requests');
+    await open(page, '/app/live/requests');
     await page.getByRole('cell', { name: /other\.example is not verified/ }).waitFor();
     await page.getByText('GET /messages', { exact: true }).first().waitFor();
     await page.getByRole('radiogroup', { name: 'Status' }).getByText('Failed').click();
@@ -143,7 +132,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
 
   test('an audit log entry shows fields before and after, and the log exports completely', async () => {
     await service.api.patch('/account', { retainContent: '7d' });
-    await page.goto('/app/live/audit');
+    await open(page, '/app/live/audit');
     await page.getByRole('button', { name: 'account.update' }).click();
     const dialog = page.getByRole('dialog', { name: 'account.update' });
     const row = dialog.getByRole('row', { name: /settings\.retainContent/ });
@@ -169,7 +158,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
   });
 
   test('statistics show rates by tag and recipient domain, and export their counts', async () => {
-    await page.goto('/app/live/statistics');
+    await open(page, '/app/live/statistics');
     await page.getByRole('list', { name: 'Last 7 days' }).getByText('100%').first().waitFor();
     await page.getByRole('row', { name: /^order 5 100%/ }).waitFor();
     await accessible();
@@ -192,7 +181,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
   test('a page whose data does not load keeps its heading and offers to try again', async () => {
     const error = { error: { code: 'CONFLICT', message: 'Not now.' } };
     await page.route('**/account', (route) => route.fulfill({ status: 409, json: error }));
-    await page.goto('/app/live/usage');
+    await load(page, '/app/live/usage');
     await page.getByText('Couldn’t load this data').waitFor();
     await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor();
     await accessible();
@@ -206,7 +195,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
     const to = ['a@gmail.com', 'b@googlemail.com', 'c@web.de'];
     const messages = to.map((one) => ({ from: 'a@shop.example', to: one, subject: 's', text: 't' }));
     await service.api.post('/send/batch', { messages });
-    await page.goto('/app/live/statistics');
+    await open(page, '/app/live/statistics');
     await page.getByText('Provider', { exact: true }).click();
     await page.waitForURL('**/statistics?group=mailboxProvider');
     const google = page.getByRole('row', { name: /^Google 2 100%/ });
@@ -230,7 +219,7 @@ describe('delivery overview', { skip: noBrowser() }, () => {
   });
 
   test('usage of limits is listed', async () => {
-    await page.goto('/app/live/usage');
+    await open(page, '/app/live/usage');
     const domains = page.getByRole('region', { name: 'Limits' }).getByRole('row', { name: /^Domains/ });
     await domains.getByRole('cell', { name: '1,000' }).waitFor();
     await domains.getByRole('cell', { name: '1', exact: true }).waitFor();

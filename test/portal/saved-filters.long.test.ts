@@ -9,7 +9,7 @@ import type { Page } from 'playwright-core';
 import { invited, noBrowser, setFirstPassword, signedIn, startBrowser } from '../kit/browser.ts';
 import { startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { faultsOf, open, SEED_ENV, seed } from './every-page.ts';
+import { faultsOf, load, open, SEED_ENV, seed } from './every-page.ts';
 
 const menuOf = (page: Page) => page.getByRole('search').getByRole('button', { name: /^(Saved filters|Delayed)/ });
 const item = (page: Page, name: string) => page.getByRole('menuitem', { name, exact: true });
@@ -80,7 +80,8 @@ test('filters are saved, shared, applied, renamed and deleted', { skip: noBrowse
   const owner = await signedIn(t, visitors, service);
   const { page } = owner;
   await keysOfMenus(page, ids);
-  await open(page, '/app/sandbox/messages');
+  // The code of the dialogs must not be loaded yet.
+  await load(page, '/app/sandbox/messages');
   await menuOf(page).click();
   await page.getByText('Filter the list, then save the filter here.').waitFor();
   assert.ok(await item(page, 'Save current filter…').isDisabled(), 'there is no filter to save');
@@ -112,7 +113,7 @@ test('filters are saved, shared, applied, renamed and deleted', { skip: noBrowse
   await save('Delayed', 'Everyone in the account');
 
   const colleague = await visitors.visit(service.url, { viewport: { width: 390, height: 844 }, colorScheme: 'dark' });
-  t.after(() => colleague.context.close());
+  t.after(() => colleague.close());
   await invited(owner, colleague, service, 'viewer');
   await open(colleague.page, '/app/sandbox/messages');
   await menuOf(colleague.page).click();
@@ -150,7 +151,8 @@ test('filters are saved, shared, applied, renamed and deleted', { skip: noBrowse
   await dialog.waitFor({ state: 'detached' });
   assert.equal(await other.page.evaluate('document.activeElement.textContent'), 'Order bounces', 'the focus returns');
 
-  await open(page, '/app/sandbox');
+  // Another browser has renamed a filter and deleted one.
+  await load(page, '/app/sandbox');
   await page.keyboard.press('Control+K');
   const palette = page.getByRole('dialog');
   const search = palette.getByRole('textbox');

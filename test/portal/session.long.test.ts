@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { firstLink, noBrowser, PASSWORD, signedIn, signInAs, startBrowser } from '../kit/browser.ts';
+import { firstLink, noBrowser, PASSWORD, signedIn, startBrowser } from '../kit/browser.ts';
 import { type Service, startService } from '../kit/start-service.ts';
-import { animationsEnded, faultsOf, open, SEED_ENV, type Seeded, seed } from './every-page.ts';
+import { animationsEnded, faultsOf, load, open, SEED_ENV, type Seeded, seed } from './every-page.ts';
 
 const skip = noBrowser();
 const OPERATOR = { email: 'operator@localhost', password: PASSWORD };
@@ -28,8 +28,8 @@ after(async () => {
 });
 
 test('a used link offers to log in and to reset the password', { skip }, async (t) => {
-  const { page, context, assertClean } = await visitors.visit(service.url);
-  t.after(() => context.close());
+  const { page, close, assertClean } = await visitors.visit(service.url);
+  t.after(close);
   await page.goto(firstLink(service));
   await page.getByLabel('New password').fill(PASSWORD);
   await page.getByRole('button', { name: 'Set password and continue' }).click();
@@ -77,12 +77,11 @@ function callsOf(page: Page): string[] {
 }
 
 test('a page requests each response once when it loads', { skip }, async (t) => {
-  const { page, assertClean } = await signedIn(t, visitors, service);
-  await page.clock.install();
+  const { page, assertClean } = await signedIn(t, visitors, service, { hasClock: true });
   for (const at of ['/app/live', '/app/live/incidents', '/app/sandbox/start', '/app/live/inbound']) {
     const calls = callsOf(page);
     const streamed = page.waitForResponse((response) => response.url().includes('/events/stream'));
-    await open(page, at);
+    await load(page, at);
     await streamed;
     // Longer than the portal's longest refresh interval.
     await page.clock.fastForward(2_500);
@@ -99,9 +98,8 @@ test("times use the browser's locale, the year if it differs, and the time zone"
 }, async (t) => {
   const texts: Record<string, string> = {};
   for (const locale of ['en-US', 'en-GB', 'de-DE']) {
-    const { page, context, assertClean } = await visitors.visit(service.url, { locale, timezoneId: 'Europe/Berlin' });
-    t.after(() => context.close());
-    await signInAs({ page, context } as never, OPERATOR);
+    const options = { locale, timezoneId: 'Europe/Berlin' };
+    const { page, assertClean } = await signedIn(t, visitors, service, options);
     await page.route('**/domains?*', async (route) => {
       const response = await route.fetch();
       const [domain] = (await response.json()) as object[];
@@ -129,7 +127,7 @@ test('the undo button is entirely visible in its notice, even on a phone', { ski
     { width: 1280, height: 800 },
     { width: 390, height: 844 },
   ]) {
-    const { page, context, assertClean } = await signedIn(t, visitors, service, { viewport });
+    const { page, close, assertClean } = await signedIn(t, visitors, service, { viewport });
     await open(page, `/app/live/domains/${seeded.ids['live/domains']}`);
     await page.getByRole('button', { name: 'Delete' }).click();
     const undo = page.getByRole('button', { name: 'Undo' });
@@ -142,7 +140,7 @@ test('the undo button is entirely visible in its notice, even on a phone', { ski
     const isCut = isLabelCut || isOutside;
     assert.equal(isCut, false);
     await undo.click();
-    await context.close();
+    await close();
     assertClean();
   }
 });

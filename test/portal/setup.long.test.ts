@@ -11,7 +11,7 @@ import { invited, noBrowser, setFirstPassword, signedIn, startBrowser, type Visi
 import { type FakeDns, fakeDns } from '../kit/fake-dns.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { sendSubmission, uploadAll } from '../kit/upload-client.ts';
-import { faultsOf } from './every-page.ts';
+import { faultsOf, open } from './every-page.ts';
 
 const skip = noBrowser();
 /** Longer than the undo period. */
@@ -40,8 +40,7 @@ after(async () => {
 
 /** A page whose clock can be moved forward. */
 async function visit(t: TestContext, at: string): Promise<Visit> {
-  const visit = await signedIn(t, visitors, service);
-  await visit.page.clock.install();
+  const visit = await signedIn(t, visitors, service, { hasClock: true });
   await visit.page.goto(at);
   return visit;
 }
@@ -106,7 +105,7 @@ test('a domain is added, found in the DNS automatically, and removed unless undo
   await letUndoPass(page, /^\/domains\/dom_/);
   assert.equal((await service.api.get(`/domains/${domainId}`)).status, 404);
 
-  await page.goto('/app/sandbox/domains');
+  await open(page, '/app/sandbox/domains');
   await page.getByRole('link', { name: 'Switch to Live' }).waitFor();
   assert.equal(await button(page, 'Add domain').count(), 0);
   assertClean();
@@ -118,7 +117,7 @@ test('an operator-verified domain is not shown as signed until its record is fou
   const { domainId } = await service.cli('domain', 'add', service.live.accountId, 'marked.example', '--verified');
   const { page, assertClean } = await visit(t, '/app/live/domains');
   await page.getByRole('row', { name: /marked\.example DKIM not verified Publish its DKIM record/ }).waitFor();
-  await page.goto(`/app/live/domains/${domainId}`);
+  await open(page, `/app/live/domains/${domainId}`);
   await seen(page, /^An operator marked this domain as verified, so you can send\./);
   await page.getByRole('heading', { level: 1 }).locator('..').getByText('DKIM not verified').waitFor();
   assert.equal(await page.getByText('is signed with DKIM').count(), 0);
@@ -336,7 +335,7 @@ test('a larger limit is requested, granted, and takes effect', { skip }, async (
 test('a viewer reads every page on a dark phone and finds no actions', { skip }, async (t) => {
   const owner = await signedIn(t, visitors, service);
   const viewer = await visitors.visit(service.url, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
-  t.after(() => viewer.context.close());
+  t.after(() => viewer.close());
   await invited(owner, viewer, service, 'viewer');
   const { domainId } = (await service.api.post('/domains', { domain: 'news.shop.example' })).body;
   await service.api.post('/suppressions', { email: 'ann@example.com' });
@@ -349,7 +348,7 @@ test('a viewer reads every page on a dark phone and finds no actions', { skip },
     ['/app/live/approvals', 'Only account owners can request an increase.', /Submit/],
   ];
   for (const [at, text, buttons] of pages) {
-    await page.goto(at);
+    await open(page, at);
     await seen(page, text);
     assert.equal(await page.getByRole('main').getByRole('button', { name: buttons }).count(), 0, at);
     assert.deepEqual(await faultsOf(page), [], at);

@@ -15,7 +15,7 @@ import {
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
-import { animationsEnded, faultsOf } from './every-page.ts';
+import { animationsEnded, faultsOf, open } from './every-page.ts';
 
 const LIST = '/app/sandbox/webhooks';
 const EVERY = { since: '2020-01-01T00:00:00Z', until: '2040-01-01T00:00:00Z' };
@@ -305,7 +305,7 @@ async function reads({ service }: Stage, { page }: { page: Page }, id: string): 
     0,
   );
   assert.deepEqual(await faultsOf(page), []);
-  await page.goto(`${LIST}?panel=new`);
+  await open(page, `${LIST}?panel=new`);
   await page.getByRole('link', { name: /Order service/ }).waitFor();
   assert.equal(await button(page, changing).count(), 0);
   assert.equal((await service.sandboxApi.get('/webhooks')).body.length, 1);
@@ -317,7 +317,7 @@ async function viewer(t: TestContext, visitors: Visitors, service: Service): Pro
   const { body } = await service.api.post('/users', { email, role: 'viewer' });
   await service.anonymous.put('/password', { token: String(body.inviteUrl).split('#token=')[1], password: PASSWORD });
   const visit = await visitors.visit(service.url, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
-  t.after(() => visit.context.close());
+  t.after(() => visit.close());
   await signInAs(visit, { email, password: PASSWORD });
   return visit;
 }
