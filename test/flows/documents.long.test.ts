@@ -1,17 +1,18 @@
 /**
- * Runs every command and snippet of README.md and docs/ as printed, against a service after its first start, in a directory like a
- * checkout. All blocks of a document run in one shell session, in order, with the variables and files that docs/README.md says the examples
- * start from. Only the ports are replaced, since others may use them.
+ * Runs every command and snippet of README.md and docs/ as printed, in a directory like a checkout. All blocks of a document run in one shell
+ * session, in order, with the variables and files that docs/README.md says the examples start from. Only the ports are replaced, since
+ * others may use them. A document that uses the command line or the data directory has a service after its first start; the others share
+ * one, with an account each.
  *
  * A failed request ends the session, and so does any failed command. In the Markdown, a comment before a block says `not run here:` with
  * the reason, which is printed, or `runs on:` if a command runs until it is ended.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { after, type TestContext, test } from 'node:test';
 import { newSecret, secretKeyOf, signatureOf } from '../../src/webhooks/sign.ts';
 import type { JsonObject } from '../kit/api.ts';
 import { missing } from '../kit/requirements.ts';
@@ -75,6 +76,11 @@ echo ${TEST_LOGO} | base64 -d > logo.png
 head -c 2500000 /dev/urandom > report.pdf
 `;
 
+/** The document that runs npx itself. */
+const WITH_NPX = 'README.md';
+/** In the others this runs the program as npx does, whose own start takes longer than most commands. */
+const NPX = 'npx() { test "$1" = postrider; shift; node bin/postrider.js "$@"; }\n';
+
 function commandOf({ language, code, runsOn, line }: Block): string {
   const end = 'END-OF-BLOCK';
   if (language === 'js') return `node --input-type=module <<'${end}'\n${receivedRequest()}${code}${end}\n`;
@@ -92,6 +98,29 @@ function withPorts(script: string, service: Service): string {
   return script.replace(/\b587\b/g, String(service.smtpPort)).replaceAll('localhost:3000', new URL(service.url).host);
 }
 
+let shared: Promise<Service> | undefined;
+after(async () => (await shared)?.close());
+
+/** Whether a script only calls the API with the keys of an account. */
+const isOnlyApi = (script: string): boolean => !/\bnp[mx]\b|\bdata\/|\boperator\b|OPERATOR|SMTP|swaks/.test(script);
+
+/** Starts a service with its data in the folder; for a script that only calls the API, creates an account of the shared service. */
+async function serviceFor(t: TestContext, folder: string, script: string): Promise<Service> {
+  const env = { POSTRIDER_DOORS: 'resend,ses' };
+  const dataDir = path.join(folder, 'data');
+  if (isOnlyApi(script)) {
+    shared ??= startService({ env });
+    const service = await shared;
+    mkdirSync(dataDir);
+    const account = await service.cli('account', 'create', '--name', 'Documents');
+    writeFileSync(path.join(dataDir, 'first-run.json'), JSON.stringify(account));
+    return service;
+  }
+  const service = await startService({ dataDir, env });
+  t.after(() => service.close());
+  return service;
+}
+
 async function runSession(
   t: TestContext,
   document: string,
@@ -102,15 +131,13 @@ async function runSession(
   for (const name of ['bin', 'src', 'test', 'migrations', 'node_modules', 'package.json', '.npmrc', 'docs']) {
     symlinkSync(path.join(root, name), path.join(folder, name));
   }
-  const service = await startService({ dataDir: path.join(folder, 'data'), env: { POSTRIDER_DOORS: 'resend,ses' } });
-  t.after(() => service.close());
   const blocks = blocksOf(markdown).filter((one) => LANGUAGES.includes(one.language));
   for (const one of blocks) if (one.notRun) t.diagnostic(`${document}:${one.line} is not run here: ${one.notRun}`);
-  const script = blocks
-    .filter((one) => one.notRun === undefined)
-    .map((one) => `echo; echo "== ${document}:${one.line}"\n${withPorts(commandOf(one), service)}`);
+  const run = blocks.filter((one) => one.notRun === undefined);
+  const service = await serviceFor(t, folder, run.map(({ code }) => code).join(''));
+  const script = run.map((one) => `echo; echo "== ${document}:${one.line}"\n${withPorts(commandOf(one), service)}`);
   const file = path.join(folder, 'session.sh');
-  writeFileSync(file, PROLOGUE + script.join('\n'));
+  writeFileSync(file, PROLOGUE + (document === WITH_NPX ? '' : NPX) + script.join('\n'));
   const kept = Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_|POSTRIDER_)/i.test(name));
   const found = (process.env.PATH ?? '').split(':').filter((one) => !one.includes('node_modules'));
   const env = { ...Object.fromEntries(kept), PATH: found.join(':'), HOME: folder, NODE_PATH: '' };
