@@ -90,14 +90,22 @@ const CHECKERS: Readonly<Record<string, { program: string; args: string[] }>> = 
     program: 'python3',
     args: ['-c', 'import ast, sys\nfor file in sys.argv[1:]: ast.parse(open(file).read(), file)'],
   },
-  php: { program: 'sh', args: ['-c', 'for file; do php -l "$file" >&2 || exit 1; done', 'sh'] },
+  // One process instead of `php -l` for each file, which takes longer to start than to compile. Nothing is executed.
+  php: {
+    program: 'php',
+    args: [
+      '-d',
+      'opcache.enable_cli=1',
+      '-r',
+      'foreach (array_slice($argv, 1) as $file) if (!opcache_compile_file($file)) exit(1);',
+    ],
+  },
   go: { program: 'gofmt', args: ['-e', '-l'] },
 };
 
 for (const { id: language, name } of languages) {
   const { program, args } = CHECKERS[language]!;
-  const needed = language === 'php' ? 'php' : program;
-  test(`every program in ${name} is correct`, { skip: missing(needed) }, async () => {
+  test(`every program in ${name} is correct`, { skip: missing(program) }, async () => {
     const files = programs(language);
     assert.equal(files.length, operations.length + 2);
     const { stdout } = await run(program, [...args, ...files]);
