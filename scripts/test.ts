@@ -4,7 +4,7 @@
  * summary line. Exits with 1 if a test failed, a file could not run, or there was nothing to run.
  *
  * Fast files that can share a process do (see test-files.ts), all others have their own; PostgreSQL tests share one server, S3 tests one
- * Swift; compiled code is cached for all of them.
+ * Swift, and tests of the release one release; compiled code is cached for all of them.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -13,11 +13,21 @@ import { finished } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec, type TestEvent } from 'node:test/reporters';
 import { setTimeout as delay } from 'node:timers/promises';
+import { RUN_RELEASE } from '../test/house/release-artifacts.ts';
 import { RUN_PROGRAM } from '../test/kit/start-service.ts';
 import { RUN_SWIFT, startSwift } from '../test/kit/swift.ts';
 import { postgresServer, RUN_SERVER } from '../test/kit/temp-postgres.ts';
 import { buildPortal, buildService } from './build.ts';
-import { isOnPortal, isOnPostgres, isOnS3, isSlow, processesOf, recordDurations, testFiles } from './test-files.ts';
+import {
+  isOnPortal,
+  isOnPostgres,
+  isOnRelease,
+  isOnS3,
+  isSlow,
+  processesOf,
+  recordDurations,
+  testFiles,
+} from './test-files.ts';
 import type { Took } from './test-process.ts';
 
 /** Processes at a time: more than the two cores of the smallest machine, since they also wait for disks, sockets and timers. */
@@ -71,8 +81,10 @@ if (!process.env.TEST_PG_URL && files.filter(isOnPostgres).length > 1) {
   process.env[RUN_SERVER] = (await postgresServer()).url('postgres');
 }
 // Once, before many tests need it at the same time.
-if (files.some(isOnPortal)) await buildPortal();
+if (files.some((file) => isOnPortal(file) || isOnRelease(file))) await buildPortal();
 process.env[RUN_PROGRAM] = await buildService();
+// The first file that needs it builds it.
+if (files.filter(isOnRelease).length > 1) process.env[RUN_RELEASE] = path.join(scratch, 'release');
 // If it does not start, the files themselves report that.
 const swift = files.filter(isOnS3).length > 1 ? await startSwift().catch(() => undefined) : undefined;
 if (swift) process.env[RUN_SWIFT] = JSON.stringify(swift);

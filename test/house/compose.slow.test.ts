@@ -20,7 +20,7 @@ import { largeMail } from '../kit/s3-service.ts';
 import { type SinkContext, smtpSink } from '../kit/smtp-sink.ts';
 import { connectTalker } from '../kit/smtp-talker.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { buildRelease, cannotOverlay, type Engine, startEngine } from './release-artifacts.ts';
+import { cannotOverlay, type Engine, releaseWith, startEngine } from './release-artifacts.ts';
 import { root } from './source-tree.ts';
 
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string };
@@ -32,13 +32,15 @@ const skip =
 const machine = process.arch === 'arm64' ? 'arm64' : 'amd64';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-compose-'));
 const deploy = path.join(folder, 'deploy');
+/** The folder of the artifacts. */
+let release: string;
 const run = promisify(execFile);
 const NODES = ['node-1', 'node-2'];
 const FIRST_RUN = 'fs.readFileSync("/data/first-run.json", "utf8")';
 
 before(async () => {
   if (skip) return;
-  await buildRelease(path.join(folder, 'out'), ['--compression', '1', '--only', 'image']);
+  release = await releaseWith('image', path.join(folder, 'out'));
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -83,8 +85,8 @@ async function importPeer({ docker }: Engine, name: string, script: string): Pro
 interface Deployment {
   /** Runs docker-compose; returns what it prints. */
   compose(...args: string[]): Promise<string>;
-  /** Returns a property of the container of a service. */
-  inspect(service: string, format: string): Promise<string>;
+  /** Returns what `docker inspect` prints about the container of a service. */
+  inspect(service: string): Promise<JsonObject>;
   /** Returns the sum of a metric of both nodes. */
   metric(name: string): Promise<number>;
 }
@@ -114,7 +116,7 @@ async function prepare(engine: Engine, settings: Record<string, string>): Promis
   writeFileSync(path.join(deploy, 'peers.yaml'), stringify({ services: peers }));
   await importPeer(engine, services.postgres.image, POSTGRES);
   await importPeer(engine, services.balancer.image, HAPROXY);
-  await engine.docker('load', '--input', path.join(folder, 'out', `postrider-${version}-image-${machine}.tar`));
+  await engine.docker('load', '--input', path.join(release, `postrider-${version}-image-${machine}.tar`));
   await engine.docker('tag', `postrider:${version}`, services['node-1'].image);
   const options = ['--project-name', 'postrider', '--env-file', 'deploy/compose.env', '-f', 'deploy/compose.yaml'];
   const env = { ...engine.env, COMPOSE_HTTP_TIMEOUT: '300' };
@@ -122,12 +124,18 @@ async function prepare(engine: Engine, settings: Record<string, string>): Promis
     const command = [...options, '-f', 'deploy/peers.yaml', ...args];
     return (await run('docker-compose', command, { cwd: folder, env })).stdout.trim();
   };
-  const inspect = async (service: string, format: string): Promise<string> =>
-    engine.docker('inspect', '--format', format, await compose('ps', '--quiet', service));
+  // Conditions that are polled do not start docker-compose, a Python program that takes a second. A container keeps its id when it restarts.
+  const ids = new Map<string, string>();
+  const idOf = async (service: string): Promise<string> => {
+    const id = ids.get(service) ?? (await compose('ps', '--quiet', service));
+    ids.set(service, id);
+    return id;
+  };
+  const inspect = async (service: string): Promise<JsonObject> => engine.inspect(await idOf(service));
   const metric = async (wanted: string): Promise<number> => {
     const script = `fetch('http://127.0.0.1:3000/metrics').then(async (answer) => console.log(await answer.text()))`;
-    const values = NODES.map(async (node) => {
-      const line = (await compose('exec', '-T', node, 'node', '-e', script))
+    const values = NODES.map(async (service) => {
+      const line = (await engine.docker('exec', await idOf(service), 'node', '-e', script))
         .split('\n')
         .find((one) => one.startsWith(`${wanted} `));
       assert.ok(line, wanted);
@@ -230,7 +238,7 @@ const SETTINGS = {
 /** Waits until both nodes are healthy. */
 async function areHealthy({ inspect }: Deployment): Promise<void> {
   for (const node of NODES) {
-    const isHealthy = async (): Promise<boolean> => (await inspect(node, '{{.State.Health.Status}}')) === 'healthy';
+    const isHealthy = async (): Promise<boolean> => (await inspect(node)).State.Health.Status === 'healthy';
     await waitUntil(`${node} to be healthy`, isHealthy, 180_000);
   }
 }
@@ -254,8 +262,8 @@ async function killNode({ inspect, metric }: Deployment, sink: GatedSink): Promi
     async () => (await metric('postrider_messages_delivered_total{mode="live"}')) === sink.received().length,
   );
   // A process that dies between the final dot and its record would send that message again, which the promises allow.
-  process.kill(Number(await inspect('node-1', '{{.State.Pid}}')), 'SIGKILL');
-  await waitUntil('the restart of the node', async () => (await inspect('node-1', '{{.RestartCount}}')) === '1');
+  process.kill((await inspect('node-1')).State.Pid, 'SIGKILL');
+  await waitUntil('the restart of the node', async () => (await inspect('node-1')).RestartCount === 1);
   sink.release();
 }
 
@@ -278,7 +286,7 @@ async function exercise(deployment: Deployment, sink: GatedSink, address: string
     const second = load(api, half, COUNT);
     await waitUntil('more mail', () => sink.received().length >= half + half / 4, 180_000);
     await compose('stop', 'node-2');
-    assert.equal(await inspect('node-2', '{{.State.ExitCode}}'), '0', 'a planned stop');
+    assert.equal((await inspect('node-2')).State.ExitCode, 0, 'a planned stop');
     await second;
     await compose('start', 'node-2');
     await areHealthy(deployment);

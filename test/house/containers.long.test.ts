@@ -14,7 +14,14 @@ import { freePort } from '../kit/free-ports.ts';
 import { missing } from '../kit/requirements.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { buildRelease, cannotOverlay, sendsAnEmail, startEngine, userEnvironment } from './release-artifacts.ts';
+import {
+  buildRelease,
+  cannotOverlay,
+  releaseWith,
+  sendsAnEmail,
+  startEngine,
+  userEnvironment,
+} from './release-artifacts.ts';
 import { root } from './source-tree.ts';
 
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string };
@@ -26,13 +33,16 @@ const EMULATOR = `qemu-${foreign === 'arm64' ? 'aarch64' : 'x86_64'}-static`;
 const noEmulator = missing(EMULATOR);
 const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-containers-'));
 const image = `postrider:${version}`;
-const archiveOf = (architecture: string): string => path.join(folder, `postrider-${version}-image-${architecture}.tar`);
+const archiveOf = (of: string, architecture: string): string =>
+  path.join(of, `postrider-${version}-image-${architecture}.tar`);
+/** The image of this machine's architecture. */
+let archive: string;
 const run = promisify(execFile);
 
 before(async () => {
   if (skip) return;
-  const architectures = noEmulator ? machine : `${machine},${foreign}`;
-  await buildRelease(folder, ['--compression', '1', '--only', 'image', '--arch', architectures]);
+  archive = archiveOf(await releaseWith('image', path.join(folder, 'own')), machine);
+  if (!noEmulator) await buildRelease(folder, ['--only', 'image', '--arch', foreign]);
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -62,11 +72,11 @@ test(`the image for ${foreign} serves and delivers an email under emulation`, {
   skip: skip || noEmulator,
   timeout: 600_000,
 }, async (t) => {
-  const { docker, close } = await startEngine();
+  const { docker, inspect, close } = await startEngine();
   t.after(close);
   const sink = await smtpSink();
   t.after(() => sink.close());
-  await docker('load', '--input', archiveOf(foreign));
+  await docker('load', '--input', archiveOf(folder, foreign));
   assert.equal(await docker('image', 'inspect', '--format', '{{.Architecture}}', image), foreign);
   // The emulator is named explicitly: the kernel may have no handler for the programs of the image (binfmt_misc).
   const emulator = execFileSync('sh', ['-c', `command -v ${EMULATOR}`], { encoding: 'utf8' }).trim();
@@ -88,8 +98,8 @@ test(`the image for ${foreign} serves and delivers an email under emulation`, {
   const id = await docker('run', ...options, ...optionsOf(settings), ...started);
   const inside = (...args: string[]): Promise<string> => docker('exec', id, ...node, ...args);
   const isServing = async (): Promise<boolean> => {
-    const isRunning = await docker('inspect', '--format', '{{.State.Running}}', id);
-    if (isRunning !== 'true') throw new Error(await docker('logs', id));
+    const { State: state } = await inspect(id);
+    if (!state.Running) throw new Error(await docker('logs', id));
     return fetch(`${url}/ready`).then(
       ({ status }) => status === 200,
       () => false,
@@ -114,7 +124,7 @@ async function writeBundle(bundle: string, seccomp: JsonObject, settings: Record
   const layout = path.join(bundle, 'layout');
   const rootfs = path.join(bundle, 'rootfs');
   for (const one of [layout, rootfs]) mkdirSync(one, { recursive: true });
-  await run('tar', ['--extract', '--file', archiveOf(machine), '--directory', layout]);
+  await run('tar', ['--extract', '--file', archive, '--directory', layout]);
   const [{ Config: name, Layers: layers }] = JSON.parse(readFileSync(path.join(layout, 'manifest.json'), 'utf8'));
   for (const layer of layers) {
     await run('tar', [
@@ -157,7 +167,7 @@ async function writeBundle(bundle: string, seccomp: JsonObject, settings: Record
 async function defaultSeccomp(): Promise<JsonObject> {
   const { docker, bundles, close } = await startEngine();
   try {
-    await docker('load', '--input', archiveOf(machine));
+    await docker('load', '--input', archive);
     const port = await freePort();
     const id = await docker('run', '--detach', '--network', 'host', ...LIMITS, ...optionsOf(settingsOf(port)), image);
     const spec = JSON.parse(readFileSync(path.join(bundles, id, 'config.json'), 'utf8')) as JsonObject;

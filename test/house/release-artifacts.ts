@@ -2,31 +2,84 @@
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, execFile, execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Readable } from 'node:stream';
+import { json } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { apiClient, type JsonObject } from '../kit/api.ts';
-import { notAllowed } from '../kit/requirements.ts';
+import { missing, notAllowed } from '../kit/requirements.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { root } from './source-tree.ts';
 
 export const EPOCH = 1_790_000_000;
 
-/** Builds a checkout into the folder; an unusual build has another umask and time zone. */
+/** The variable that contains the folder of the release that the files of a run share. */
+export const RUN_RELEASE = 'TEST_RELEASE';
+const RELEASE_TIMEOUT_MS = 900_000;
+/** The release itself has a higher level, which takes longer and proves nothing more. */
+const FAST = ['--compression', '1'];
+
+/** Builds a checkout into the folder. An unusual build has another umask and time zone. */
 export async function buildRelease(
   target: string,
   options: string[],
   { isUnusual = false, tree = root }: { isUnusual?: boolean; tree?: string } = {},
 ): Promise<void> {
   const script = path.join(tree, 'scripts/release.ts');
-  const args = ['--disable-warning=ExperimentalWarning', script, '--out', target, ...options];
+  const args = ['--disable-warning=ExperimentalWarning', script, '--out', target, ...FAST, ...options];
   const env = { ...process.env, SOURCE_DATE_EPOCH: String(EPOCH), ...(isUnusual && { TZ: 'Asia/Tokyo' }) };
   const shell = ['-c', 'umask $0; exec "$@"', isUnusual ? '077' : '022', process.execPath, ...args];
   await promisify(execFile)('sh', shell, { env });
+}
+
+/** The parts of a release that the programs of this machine can build. */
+function possibleParts(): string {
+  const needs = { npm: ['npm'], deb: ['dpkg-deb'], image: ['dpkg-deb', 'mmdebstrap'], executable: [] };
+  return Object.entries(needs)
+    .filter(([, programs]) => !missing(...programs))
+    .map(([part]) => part)
+    .join(',');
+}
+
+/** Creates the folder; returns false if it exists, because another process was faster. */
+function isCreated(folder: string): boolean {
+  try {
+    mkdirSync(folder);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/**
+ * Returns a folder with these parts of the release, which must not be changed. If the files of a run share a release, the first one that
+ * needs it builds all parts, and the others wait. Otherwise builds only these parts, into the folder `own`.
+ */
+export async function releaseWith(parts: string, own: string): Promise<string> {
+  const shared = process.env[RUN_RELEASE];
+  if (shared === undefined) {
+    await buildRelease(own, ['--only', parts]);
+    return own;
+  }
+  const failure = `${shared}.error`;
+  if (isCreated(shared)) {
+    await buildRelease(shared, ['--only', possibleParts()]).catch((error: Error) =>
+      writeFileSync(failure, error.message),
+    );
+  }
+  const isComplete = (): boolean => {
+    if (existsSync(failure)) throw new Error(readFileSync(failure, 'utf8'));
+    // The checksums are written last.
+    return existsSync(path.join(shared, 'SHA256SUMS'));
+  };
+  await waitUntil('the release of this run', isComplete, RELEASE_TIMEOUT_MS);
+  return shared;
 }
 
 /** Returns the SHA-256 of each artifact by its name, without the checksums and their signature. */
@@ -112,6 +165,8 @@ export function runInView(folder: string, script: string[]): ChildProcessByStdio
 export interface Engine {
   /** Runs the command line of the engine; returns what it prints. */
   docker(...args: string[]): Promise<string>;
+  /** Returns what `docker inspect` prints, without a process, for conditions that are polled. */
+  inspect(container: string): Promise<JsonObject>;
   /** The environment of programs that use the engine. */
   env: NodeJS.ProcessEnv;
   /** The folder of the running containers' configurations, each in a subfolder with the name of the container. */
@@ -142,6 +197,16 @@ export async function startEngine({ networkWrapper = [] }: { networkWrapper?: st
   const env = userEnvironment({ DOCKER_HOST: socket });
   const docker = async (...args: string[]): Promise<string> =>
     (await promisify(execFile)('docker', args, { env })).stdout.trim();
+  const inspect = async (container: string): Promise<JsonObject> => {
+    const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
+    http
+      .get({ socketPath: `${base}/docker.sock`, path: `/containers/${container}/json` }, resolve)
+      .once('error', reject);
+    const response = await promise;
+    const answer = (await json(response)) as JsonObject;
+    assert.equal(response.statusCode, 200, JSON.stringify(answer));
+    return answer;
+  };
   await waitUntil('the container engine', async () => {
     if (engine.exitCode !== null) throw new Error(log.slice(-2000));
     return existsSync(`${base}/docker.sock`) && (await docker('version').catch(() => false));
@@ -154,5 +219,5 @@ export async function startEngine({ networkWrapper = [] }: { networkWrapper?: st
     rmSync(base, { recursive: true, force: true });
   };
   const bundles = `${base}/exec/containerd/daemon/io.containerd.runtime.v2.task/moby`;
-  return { docker, env, bundles, close };
+  return { docker, inspect, env, bundles, close };
 }

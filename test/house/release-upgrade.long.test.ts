@@ -9,6 +9,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
+import { buildPortal } from '../../scripts/build.ts';
 import { HOOK_PORT, KEY_FILE, type UpgradeFacts } from '../fixtures/upgrade/facts.ts';
 import { type Api, apiClient, type JsonObject } from '../kit/api.ts';
 import { EARLIER_VERSION, installEarlierVersion, noEarlierVersion } from '../kit/earlier-version.ts';
@@ -17,13 +18,15 @@ import { missing } from '../kit/requirements.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
-import { buildRelease, cannotOverlay, runInView, startEngine } from './release-artifacts.ts';
+import { buildRelease, cannotOverlay, type Engine, releaseWith, runInView, startEngine } from './release-artifacts.ts';
 import { root } from './source-tree.ts';
 
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string };
 const skip = noEarlierVersion() || missing('dpkg-deb', 'mmdebstrap', 'adduser', 'setpriv') || cannotOverlay();
 const machine = process.arch === 'arm64' ? 'arm64' : 'amd64';
 const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-release-upgrade-'));
+/** The folders of the artifacts of both versions. */
+const releases = { old: path.join(folder, 'old'), new: path.join(folder, 'new') };
 const fixture = path.join(root, 'test/fixtures/upgrade/sqlite');
 const facts = JSON.parse(readFileSync(path.join(fixture, 'facts.json'), 'utf8')) as UpgradeFacts;
 const TWO_HOURS_MS = 7_200_000;
@@ -32,13 +35,16 @@ const REFUSAL = /^postrider: the database was migrated by a newer version of pos
 
 before(async () => {
   if (skip) return;
+  await buildPortal();
   const earlier = installEarlierVersion({ forRelease: true });
-  const options = ['--compression', '1', '--only', 'deb,image'];
-  await buildRelease(path.join(folder, 'old'), options, { tree: earlier.folder });
-  await buildRelease(path.join(folder, 'new'), options);
+  await buildRelease(releases.old, ['--only', 'deb,image'], { tree: earlier.folder });
   earlier.remove();
+  releases.new = await releaseWith('deb,image', releases.new);
 });
-after(() => rmSync(folder, { recursive: true, force: true }));
+after(async () => {
+  await (await engine)?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 interface Upgrade {
   dataDir: string;
@@ -137,6 +143,8 @@ const LIFE = `
 set -eu
 old=$1 new=$2 data=$3 shared=$4
 export DEBIAN_FRONTEND=noninteractive
+# Otherwise each dpkg indexes all manual pages of this machine again.
+rm -f /var/lib/man-db/auto-update
 phase() { touch "$shared/$1"; until [ -e "$shared/$1-done" ]; do sleep 0.1; done; }
 # As the unit does. It replaces the shell that calls it.
 serve() {
@@ -183,8 +191,8 @@ test('the Debian package upgrades the data of the version before once, and keeps
   writeFileSync(path.join(shared, 'settings'), lines.join(''));
   const script = path.join(folder, 'life.sh');
   writeFileSync(script, LIFE);
-  const deb = (of: string, name: string): string => path.join(folder, of, `postrider_${name}-1_${machine}.deb`);
-  const [old, next] = [deb('old', EARLIER_VERSION.replace('-', '~')), deb('new', version)];
+  const deb = (of: string, name: string): string => path.join(of, `postrider_${name}-1_${machine}.deb`);
+  const [old, next] = [deb(releases.old, EARLIER_VERSION.replace('-', '~')), deb(releases.new, version)];
   const life = runInView(folder, [script, old, next, upgrade.dataDir, shared]);
   t.after(() => life.kill('SIGKILL'));
   let output = '';
@@ -222,18 +230,27 @@ const OWNER_REFUSAL =
   'postrider: the folder /data belongs to the user 1000, but Postrider runs as the user 65532, which cannot write to it; ' +
   'run chown -R 65532:65532 /data, or run Postrider as the user 1000 (docker run --user 1000:1000)';
 
+let engine: Promise<Engine> | undefined;
+
+/** Starts an engine that has the images of both versions. */
+async function startLoadedEngine(): Promise<Engine> {
+  const started = await startEngine();
+  for (const [of, tag] of [
+    [releases.old, EARLIER_VERSION],
+    [releases.new, version],
+  ] as const) {
+    await started.docker('load', '--input', path.join(of, `postrider-${tag}-image-${machine}.tar`));
+  }
+  return started;
+}
+
 /** Upgrades a volume of the previous version with the image; its files then belong to the user. */
 async function upgradesVolume(t: TestContext, name: string, user: string): Promise<void> {
   const upgrade = await prepare(t, name, '/data');
-  const { docker, close } = await startEngine();
-  t.after(close);
+  engine ??= startLoadedEngine();
+  const { docker } = await engine;
   const own = (owner: string): unknown => execFileSync('chown', ['-R', owner, upgrade.dataDir]);
   own(EARLIER_USER);
-  for (const [of, tag] of [
-    ['old', EARLIER_VERSION],
-    ['new', version],
-  ] as const)
-    await docker('load', '--input', path.join(folder, of, `postrider-${tag}-image-${machine}.tar`));
   const limits = ['--read-only', '--tmpfs', '/tmp', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'];
   const start = (tag: string, options: string[], more: Record<string, string> = {}): Promise<string> => {
     const settings = Object.entries({ ...upgrade.settings, ...more }).flatMap((one) => ['--env', one.join('=')]);
