@@ -98,6 +98,13 @@ export async function startBrowser(): Promise<Visitors & { close(): Promise<void
   /** Contexts of closed visits, by their options. */
   const free = new Map<string, BrowserContext[]>();
 
+  /** Makes a context with an empty page, which keeps the renderer process for the next visit when the pages of a visit close. */
+  async function newContext(settings: BrowserContextOptions): Promise<BrowserContext> {
+    const context = await browser.newContext(settings);
+    await context.newPage();
+    return context;
+  }
+
   return {
     async close() {
       const all = [...contexts, ...[...free.values()].flat()];
@@ -110,7 +117,7 @@ export async function startBrowser(): Promise<Visitors & { close(): Promise<void
       const settings = { baseURL: url, reducedMotion: 'reduce', ...options } as const;
       const kind = JSON.stringify([settings, hasClock]);
       const left = isNew ? undefined : free.get(kind)?.pop();
-      const context = left ?? (await browser.newContext(settings));
+      const context = left ?? (await newContext(settings));
       contexts.add(context);
       const page = await context.newPage();
       if (left) await clearStorage(page, new URL(url).origin);
@@ -137,7 +144,8 @@ export async function startBrowser(): Promise<Visitors & { close(): Promise<void
           if (!contexts.delete(context)) return;
           if (isNew) return context.close();
           context.off('request', onRequest);
-          await Promise.all(context.pages().map((one) => one.close()));
+          const [, ...pages] = context.pages();
+          await Promise.all(pages.map((one) => one.close()));
           await context.unrouteAll({ behavior: 'ignoreErrors' });
           await context.clearCookies();
           free.set(kind, [...(free.get(kind) ?? []), context]);
