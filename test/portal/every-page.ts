@@ -149,13 +149,17 @@ export async function animationsEnded(page: Page): Promise<void> {
   await waitUntil('the animations to end', async () => (await page.evaluate(running)) === 0);
 }
 
-/** Violations found by axe, of any level, and whether the page scrolls sideways. */
-export async function faultsOf(page: Page): Promise<string[]> {
+/** The rules of axe whose result depends on colors; axe has others, which are off because they are of level AAA. */
+export const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
+
+/** Violations found by axe, of any level or only of the given rules, and whether the page scrolls sideways. */
+export async function faultsOf(page: Page, rules?: readonly string[]): Promise<string[]> {
   await animationsEnded(page);
   // A page that was followed to still has it.
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source);
+  const options = JSON.stringify({ resultTypes: ['violations'], runOnly: rules });
   const violations = await page.evaluate<Violation[]>(
-    'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
+    `axe.run(document, ${options}).then(({ violations }) => violations)`,
   );
   const overflow = await page.evaluate<number>(
     'document.documentElement.scrollWidth - document.documentElement.clientWidth',
