@@ -81,6 +81,9 @@ export const isOnS3 = (file: string): boolean => says(file, ON_S3);
 /** Whether the file uses the portal in a browser. */
 export const isOnPortal = (file: string): boolean => reached(file).includes('test/kit/browser.ts');
 
+/** Whether the file starts the program. */
+export const isOnProgram = (file: string): boolean => reached(file).includes('test/kit/start-service.ts');
+
 /** Whether the file uses artifacts of a release. */
 export const isOnRelease = (file: string): boolean => reached(file).includes('test/house/release-artifacts.ts');
 

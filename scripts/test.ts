@@ -21,6 +21,7 @@ import { buildPortal, buildService } from './build.ts';
 import {
   isOnPortal,
   isOnPostgres,
+  isOnProgram,
   isOnRelease,
   isOnS3,
   isSlow,
@@ -82,7 +83,7 @@ if (!process.env.TEST_PG_URL && files.filter(isOnPostgres).length > 1) {
 }
 // Once, before many tests need it at the same time.
 if (files.some((file) => isOnPortal(file) || isOnRelease(file))) await buildPortal();
-process.env[RUN_PROGRAM] = await buildService();
+if (files.some(isOnProgram)) process.env[RUN_PROGRAM] = await buildService();
 // The first file that needs it builds it.
 if (files.filter(isOnRelease).length > 1) process.env[RUN_RELEASE] = path.join(scratch, 'release');
 // If it does not start, the files themselves report that.

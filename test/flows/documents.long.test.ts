@@ -1,7 +1,7 @@
 /**
- * Runs every command and snippet of README.md and docs/ as printed, in a directory like a checkout. All blocks of a document run in one shell
- * session, in order, with the variables and files that docs/README.md says the examples start from. Only the ports are replaced, since
- * others may use them. A document that uses the command line or the data directory has a service after its first start; the others share
+ * Runs every command and snippet of README.md and docs/ as printed, in a directory like a checkout. All blocks of a document run in one
+ * shell session, in order, with the variables and files that docs/README.md says the examples start from. Only the ports are replaced, since
+ * others may use them. A document that uses the command line or the data directory has a service after its first start. The others share
  * one, with an account each.
  *
  * A failed request ends the session, and so does any failed command. In the Markdown, a comment before a block says `not run here:` with
@@ -102,7 +102,7 @@ let shared: Promise<Service> | undefined;
 after(async () => (await shared)?.close());
 
 /** Whether a script only calls the API with the keys of an account. */
-const isOnlyApi = (script: string): boolean => !/\bnp[mx]\b|\bdata\/|\boperator\b|OPERATOR|SMTP|swaks/.test(script);
+const isOnlyApi = (script: string): boolean => !/\bnpx\b|\bdata\/|\boperator\b|OPERATOR|SMTP|swaks/.test(script);
 
 /** Starts a service with its data in the folder; for a script that only calls the API, creates an account of the shared service. */
 async function serviceFor(t: TestContext, folder: string, script: string): Promise<Service> {

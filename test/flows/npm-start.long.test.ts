@@ -10,9 +10,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { apiClient } from '../kit/api.ts';
+import { runInProcess } from '../kit/in-process-command.ts';
 import { missing } from '../kit/requirements.ts';
 import { smtpSink } from '../kit/smtp-sink.ts';
-import { runCommand, startService } from '../kit/start-service.ts';
+import { environment, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -118,7 +119,7 @@ for (const way of WAYS) {
     const npm = await npmStart(t, `smtp://127.0.0.1:${sink.port}`);
     const { dataDir, serving } = npm;
     const first = JSON.parse(readFileSync(path.join(dataDir, 'first-run.json'), 'utf8'));
-    await runCommand(['domain', 'add', first.accountId, 'shop.example', '--verified'], { dataDir });
+    await runInProcess(['domain', 'add', first.accountId, 'shop.example', '--verified'], environment(dataDir));
     const api = apiClient(() => `http://127.0.0.1:${serving.httpPort}`, first);
     t.after(() => api.close());
     const mail = { from: 'a@shop.example', to: 'ann@example.com', subject: 'Hello', text: 'Hello' };

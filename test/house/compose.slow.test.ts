@@ -124,7 +124,7 @@ async function prepare(engine: Engine, settings: Record<string, string>): Promis
     const command = [...options, '-f', 'deploy/peers.yaml', ...args];
     return (await run('docker-compose', command, { cwd: folder, env })).stdout.trim();
   };
-  // Conditions that are polled do not start docker-compose, a Python program that takes a second. A container keeps its id when it restarts.
+  // Polled conditions do not start docker-compose, a Python program that takes a second. A container keeps its id when it restarts.
   const ids = new Map<string, string>();
   const idOf = async (service: string): Promise<string> => {
     const id = ids.get(service) ?? (await compose('ps', '--quiet', service));
