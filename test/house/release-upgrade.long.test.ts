@@ -9,7 +9,6 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
-import { buildPortal } from '../../scripts/build.ts';
 import { HOOK_PORT, KEY_FILE, type UpgradeFacts } from '../fixtures/upgrade/facts.ts';
 import { type Api, apiClient, type JsonObject } from '../kit/api.ts';
 import { EARLIER_VERSION, installEarlierVersion, noEarlierVersion } from '../kit/earlier-version.ts';
@@ -35,7 +34,6 @@ const REFUSAL = /^postrider: the database was migrated by a newer version of pos
 
 before(async () => {
   if (skip) return;
-  await buildPortal();
   const earlier = installEarlierVersion({ forRelease: true });
   await buildRelease(releases.old, ['--only', 'deb,image'], { tree: earlier.folder });
   earlier.remove();

@@ -3,7 +3,7 @@
  * packages, for tests that run it next to this version. Without that history the tests are skipped.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { missing } from './requirements.ts';
@@ -36,41 +36,21 @@ export function noEarlierVersion(): string | false {
   return reason;
 }
 
-/** Replaces all of `from` in a file of the earlier version. */
-function replace(file: string, from: RegExp, to: string): void {
-  const text = readFileSync(file, 'utf8');
-  if (!from.test(text)) throw new Error(`${file} does not contain ${from}`);
-  writeFileSync(file, text.replace(from, to));
-}
-
-/**
- * Prepares what a release needs beyond an installation. Packages that both versions have are hard links, which npm replaces if the versions
- * differ: it does not write to installed files. The portal is the one of this version, because no test opens the earlier one.
- */
-function prepareRelease(folder: string): void {
-  const packages = path.join(folder, 'node_modules');
-  if (spawnSync('cp', ['--archive', '--link', path.join(root, 'node_modules'), packages]).status !== 0) {
-    // The temporary folder is on another file system.
-    rmSync(packages, { recursive: true, force: true });
-  }
-  rmSync(path.join(packages, '.cache'), { recursive: true, force: true });
-  cpSync(path.join(root, 'portal/dist'), path.join(folder, 'portal/dist'), { recursive: true });
-  replace(path.join(folder, 'scripts/release/app.ts'), /await buildPortal\(\);/, '');
-}
-
-/** Installs the earlier version into a temporary folder. For a release also development dependencies; the portal has to be built before. */
+/** Installs the earlier version into a temporary folder; with everything that a release needs if it will build one. */
 export function installEarlierVersion({ forRelease = false } = {}): EarlierVersion {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'postrider-earlier-'));
   const archive = execFileSync('git', ['archive', COMMIT], { cwd: root, maxBuffer: 200_000_000 });
   execFileSync('tar', ['--extract', '--directory', folder], { input: archive });
   for (const name of ['package.json', 'src/config.ts']) {
-    replace(path.join(folder, name), /(version\b.*['"])1\.0\.0(?=['"])/i, `$1${EARLIER_VERSION}`);
+    const file = path.join(folder, name);
+    writeFileSync(
+      file,
+      readFileSync(file, 'utf8').replace(/(version\b.*['"])1\.0\.0(?=['"])/i, `$1${EARLIER_VERSION}`),
+    );
   }
-  if (forRelease) prepareRelease(folder);
-  // `npm ci` would remove the links.
-  const command = forRelease ? ['install'] : ['ci', '--omit=dev', '--omit=optional'];
-  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline'];
-  execFileSync('npm', [...command, ...options], { cwd: folder, stdio: 'pipe' });
+  const omitted = forRelease ? [] : ['--omit=dev', '--omit=optional'];
+  const options = [...omitted, '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline'];
+  execFileSync('npm', ['ci', ...options], { cwd: folder, stdio: 'pipe' });
   return {
     folder,
     program: path.join(folder, 'bin/postrider.js'),
