@@ -10,7 +10,7 @@ import { startCluster } from '../kit/cluster.ts';
 import { faultProxy } from '../kit/fault-proxy.ts';
 import type { Service } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
-import { faultsOf } from './every-page.ts';
+import { faultsOf, load } from './every-page.ts';
 
 const SEEN_WITHIN_MS = 1_000;
 
@@ -109,6 +109,17 @@ test('events from another node, a lost connection, a pause, and filters', {
     assert.deepEqual(await faultsOf(page), []);
     await page.getByRole('dialog').getByRole('link', { name: 'View message' }).click();
     await page.waitForURL(`**/app/sandbox/messages/${event.messageId}`);
+  });
+
+  await t.test('of inbound emails are filtered by their type', async () => {
+    const to = 'support@in.shop.example';
+    assert.equal((await here.sandboxApi.post('/inbound-routes', { match: to })).status, 201);
+    const mail = { to, from: 'ann@example.com', subject: 'received', text: 'Hello' };
+    assert.ok((await here.sandboxApi.post('/sandbox/inbound', mail)).status < 300);
+    await load(page, '/app/sandbox/events?type=Inbound');
+    await page.getByRole('row', { name: /Inbound.*received/ }).waitFor();
+    assert.deepEqual(await shown(page), ['Inbound received']);
+    assert.equal(await page.getByLabel('Type').first().inputValue(), 'Inbound');
   });
   const cut = /net::ERR_/;
   assert.deepEqual(
