@@ -9,7 +9,7 @@ const HOUR = 60 * MINUTE;
 /** How long a delivery is retried, unless its sender sets a shorter time. */
 export const LIFETIME_MS = 72 * HOUR;
 
-/** Delay after all further attempts of a delivery, or to read an inbound message. */
+/** Delay after each further attempt of a delivery, or to read an inbound message. */
 const LAST_DELAY_MS = 6 * HOUR;
 
 /** Delay after attempt n (1-based) of a delivery: 1, 5, 15, 30 min, 1, 2, 4 h, then every 6 h. */

@@ -36,7 +36,7 @@ export const SHARED_EVENT_TYPES = [
   'Reject',
 ] as const satisfies readonly EventType[];
 
-/** The field with what only events of this type have. */
+/** The field that only events of this type have; null if they have none. */
 const DETAIL_FIELDS = {
   Send: null,
   Delivery: 'delivery',
@@ -50,7 +50,7 @@ const DETAIL_FIELDS = {
   Inbound: 'inbound',
 } as const satisfies Record<EventType, string | null>;
 
-/** Returns the names of the fields that only events of these types have. */
+/** Returns the names of the fields that only events of one of these types have. */
 export function detailFieldsOf(types: readonly EventType[]): string[] {
   return types.flatMap((type) => DETAIL_FIELDS[type] ?? []);
 }

@@ -66,8 +66,8 @@ const ACCEPTANCE_COLUMNS = [
 ] as const;
 
 /**
- * `headerTo` is JSON of the addresses in the header, `{"to":[…],"cc":[…]}`; `options` is JSON of EmailOptions. Every caller decides about
- * every column: a new one does not compile until all of them do.
+ * `headerTo` is JSON of the addresses in the header, `{"to":[…],"cc":[…]}`; `options` is JSON of EmailOptions. Every caller sets every
+ * column, so a new column does not compile until all of them do.
  */
 export interface AcceptedEmail extends Required<Omit<EmailRow, (typeof ACCEPTANCE_COLUMNS)[number]>> {
   content: Uint8Array | null;

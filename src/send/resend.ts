@@ -33,7 +33,7 @@ interface Resend extends MessageKey {
   /** By the clock of the mode, and how far that clock is ahead of real time. */
   nowMs: number;
   clockOffsetMs: number;
-  /** Of the request to resend. */
+  /** The origin of the request to resend, which replaces that of the original. */
   origin: MailOrigin;
   /** Stored together with the accepted message. */
   idempotency: IdempotencyRecord | null;

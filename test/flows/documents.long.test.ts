@@ -78,7 +78,7 @@ head -c 2500000 /dev/urandom > report.pdf
 
 /** The document that runs npx itself. */
 const WITH_NPX = 'README.md';
-/** In the others this runs the program as npx does, whose own start takes longer than most commands. */
+/** In the other documents this function replaces npx, whose own start takes longer than most commands. */
 const NPX = 'npx() { test "$1" = postrider; shift; node bin/postrider.js "$@"; }\n';
 
 function commandOf({ language, code, runsOn, line }: Block): string {
@@ -101,7 +101,7 @@ function withPorts(script: string, service: Service): string {
 let shared: Promise<Service> | undefined;
 after(async () => (await shared)?.close());
 
-/** Whether a script only calls the API with the keys of an account. */
+/** Returns whether a script only calls the API with the keys of an account. */
 const isOnlyApi = (script: string): boolean => !/\bnpx\b|\bdata\/|\boperator\b|OPERATOR|SMTP|swaks/.test(script);
 
 /** Starts a service with its data in the folder; for a script that only calls the API, creates an account of the shared service. */

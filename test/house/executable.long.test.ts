@@ -1,6 +1,6 @@
 /**
- * The single executable: started with an empty environment and a read-only working directory by a user without a home, and used to send an
- * email. Its cache is shared by concurrent starts, repaired, and cleared of unused versions.
+ * The single executable starts with an empty environment and a read-only working directory for a user without a home, and sends an email. Its
+ * cache is shared by concurrent starts, repaired, and cleared of unused versions.
  */
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';

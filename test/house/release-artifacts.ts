@@ -21,7 +21,7 @@ export const EPOCH = 1_790_000_000;
 /** The variable that contains the folder of the release that the files of a run share. */
 export const RUN_RELEASE = 'TEST_RELEASE';
 const RELEASE_TIMEOUT_MS = 900_000;
-/** The release itself has a higher level, which takes longer and proves nothing more. */
+/** Releases have a higher level, which takes longer and proves nothing more. */
 const FAST = ['--compression', '1'];
 
 /** Builds a checkout into the folder. An unusual build has another umask and time zone. */
@@ -37,7 +37,7 @@ export async function buildRelease(
   await promisify(execFile)('sh', shell, { env });
 }
 
-/** The parts of a release that the programs of this machine can build. */
+/** Returns the parts of a release that the programs of this machine can build. */
 function possibleParts(): string {
   const needs = { npm: ['npm'], deb: ['dpkg-deb'], image: ['dpkg-deb', 'mmdebstrap'], executable: [] };
   return Object.entries(needs)
@@ -165,7 +165,7 @@ export function runInView(folder: string, script: string[]): ChildProcessByStdio
 export interface Engine {
   /** Runs the command line of the engine; returns what it prints. */
   docker(...args: string[]): Promise<string>;
-  /** Returns what `docker inspect` prints, without a process, for conditions that are polled. */
+  /** Returns what `docker inspect` prints. It starts no process, so conditions can poll it. */
   inspect(container: string): Promise<JsonObject>;
   /** The environment of programs that use the engine. */
   env: NodeJS.ProcessEnv;

@@ -6,7 +6,7 @@ import { startService } from '../kit/start-service.ts';
 import { everyPage, faultsOf, open, SEED_ENV, seed } from './every-page.ts';
 
 const DESKTOP = { width: 1280, height: 800 };
-/** Windows of one visit, one after the other, since a page that is opened again takes half the CPU time. */
+/** These windows follow each other in one visit, since a page that is opened again takes half the CPU time. */
 const WINDOWS = {
   'light desktop': { colorScheme: 'light', viewport: DESKTOP },
   'dark desktop': { colorScheme: 'dark', viewport: DESKTOP },

@@ -101,12 +101,12 @@ export async function seed(service: Service, text = 'Your order has shipped'): P
   return { ids };
 }
 
-/** The path before /app of a page of the portal for users who are logged in. */
+/** Returns the path before /app of a page for users who are logged in; undefined for other pages. */
 const baseOf = (url: URL): string | undefined => /^(.*?)\/app(?=\/|$)/.exec(url.pathname)?.[1];
 
 /**
- * Goes to a page as a link does, if the browser shows another page of the same portal. This takes a quarter of the CPU time of loading it,
- * which is done otherwise.
+ * Goes to a page as a link does, if the browser shows another page of the same portal. This takes a quarter of the CPU time of loading it.
+ * Loads it otherwise.
  */
 export async function open(page: Page, at: string): Promise<void> {
   const present = new URL(page.url());
@@ -149,10 +149,10 @@ export async function animationsEnded(page: Page): Promise<void> {
   await waitUntil('the animations to end', async () => (await page.evaluate(running)) === 0);
 }
 
-/** The rules of axe whose result depends on colors; axe has others, which are off because they are of level AAA. */
+/** The rules of axe whose result depends on colors. Further ones are of level AAA, and axe does not apply them by default. */
 export const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
 
-/** Violations found by axe, of any level or only of the given rules, and whether the page scrolls sideways. */
+/** Returns the violations that axe finds, of any level or only of the given rules, and whether the page scrolls sideways. */
 export async function faultsOf(page: Page, rules?: readonly string[]): Promise<string[]> {
   await animationsEnded(page);
   // A page that was followed to still has it.

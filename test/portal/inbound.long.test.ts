@@ -244,7 +244,7 @@ async function remove({ page, service }: Stage, routeId: string): Promise<void> 
 
 /** A live route requires a domain; its MX record is displayed, and checked on demand and while the page is open. */
 async function live({ page, service }: Stage, dns: Awaited<ReturnType<typeof fakeDns>>): Promise<void> {
-  // Not earlier, since the frame of a message must not run the script of the clock. No other visit gets this context.
+  // The clock is not installed earlier, since its script must not run in the frame of a message. No other visit gets this context.
   await page.clock.install();
   await load(page, '/app/live/inbound-routes');
   await button(page, 'Create route').first().click();

@@ -43,7 +43,7 @@ export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
   return <span className={`${classes.badge} ${classes[tone]}`}>{children}</span>;
 }
 
-/** A status, or a type of events, by its name in the API. */
+/** Shows a status, or a type of events, by its name in the API. */
 export function StatusBadge({ status, tone = TONES[status] ?? 'calm' }: { status: string; tone?: Tone }) {
   return <Badge tone={tone}>{capitalized(status.replace(/(?<=[a-z])(?=[A-Z])/g, ' '))}</Badge>;
 }

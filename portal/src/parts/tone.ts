@@ -1,2 +1,2 @@
-/** The meaning of a color: it never stands without words. */
+/** A tone is the meaning of a color. Text next to the color always says the same. */
 export type Tone = 'good' | 'bad' | 'wait' | 'calm' | 'note';

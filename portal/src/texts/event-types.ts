@@ -1,18 +1,18 @@
-/** The types of events. A new type of the API does not compile without an entry here; lists, filters, forms, and badges follow. */
+/** This table describes the types of events. A new type in the API does not compile without an entry; lists, filters, and badges follow. */
 import type { Event } from '../../../clients/typescript/src/schema.ts';
 import type { Tone } from '../parts/tone.ts';
 
 export type EventType = Event['eventType'];
 
 interface EventTypeTexts {
-  /** In the timeline of a message. */
+  /** The timeline of a message shows this. */
   step: string;
-  /** In the form of a webhook. */
+  /** The form of a webhook shows this. */
   sentence: string;
   tone: Tone;
 }
 
-/** In the order of a message's life. */
+/** The order is that of a message's life. */
 export const eventTexts: Record<EventType, EventTypeTexts> = {
   Send: { step: 'Accepted', sentence: 'Accepted by Postrider', tone: 'note' },
   Delivery: { step: 'Delivered', sentence: 'Delivered to the recipient’s mail server', tone: 'good' },

@@ -90,7 +90,7 @@ const CHECKERS: Readonly<Record<string, { program: string; args: string[] }>> = 
     program: 'python3',
     args: ['-c', 'import ast, sys\nfor file in sys.argv[1:]: ast.parse(open(file).read(), file)'],
   },
-  // One process instead of `php -l` for each file, which takes longer to start than to compile. Nothing is executed.
+  // One process compiles all files, since PHP takes longer to start than to compile one of them. Nothing is executed.
   php: {
     program: 'php',
     args: [

@@ -12,7 +12,7 @@ const AT_TOP_PX = 200;
 /** All loaded pages are read again with the first one; for longer lists that is too much. */
 const PAGES_AT_MOST = 3;
 
-/** A Reject event says itself which one. */
+/** The status of a message after an event of each type. A Reject event names the status itself. */
 const STATUS_AFTER: Record<EventType, Message['status'] | undefined> = {
   Send: undefined,
   Delivery: 'delivered',
