@@ -16,6 +16,7 @@ const ROWS: Record<string, string[]> = {
   'relay-dkim': ['relay-dkim.ts'],
   'relay-postgres': ['relay-dkim.ts', '--systems', 'postrider,postrider-postgres'],
   scaling: ['scaling.ts'],
+  processes: ['processes.ts'],
   cells: ['cells.ts'],
   'open-transaction': ['open-transaction.ts'],
   claims: ['claims.ts'],

@@ -31,6 +31,7 @@ export async function startService(
   environment: Record<string, string>,
   folder?: string,
   joins?: BenchService,
+  args: string[] = [],
 ): Promise<BenchService> {
   const data = folder ?? mkdtempSync(path.join(WORK, 'data-'));
   const env = {
@@ -47,7 +48,7 @@ export async function startService(
   const announced = path.join(data, 'serving.json');
   rmSync(announced, { force: true });
   const began = performance.now();
-  const child = start(process.execPath, START, { env, cwd: ROOT });
+  const child = start(process.execPath, [...START, ...args], { env, cwd: ROOT });
   const serving = await waitForFile(announced, child);
   const startedMs = performance.now() - began;
   const service: BenchService = {
@@ -100,25 +101,36 @@ export function residentMegabytes(pid: number): number {
   return (Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024) / 1e6;
 }
 
+/** CPU seconds that the main threads of the child processes have used. */
+export function mainThreadSeconds(parent: number): number {
+  return childrenOf(parent).reduce((sum, pid) => sum + secondsOf(`/proc/${pid}/task/${pid}/stat`).own, 0);
+}
+
 /** CPU seconds of a process and, with `tree`, of its child processes. */
 export function processorSeconds(pid: number, options: { tree: boolean } = { tree: false }): number {
   const pids = options.tree ? [pid, ...childrenOf(pid)] : [pid];
-  let ticks = 0;
+  let seconds = 0;
   for (const one of pids) {
-    try {
-      const stat = readFileSync(`/proc/${one}/stat`, 'utf8');
-      const fields = stat
-        .slice(stat.lastIndexOf(')') + 2)
-        .split(' ')
-        .map(Number);
-      ticks += fields[11]! + fields[12]!;
-      // A child that has ended is counted with its parent.
-      if (one === pid && options.tree) ticks += fields[13]! + fields[14]!;
-    } catch {
-      // The process has ended.
-    }
+    const { own, ended } = secondsOf(`/proc/${one}/stat`);
+    // A child that has ended is counted with its parent.
+    seconds += one === pid && options.tree ? own + ended : own;
   }
-  return ticks / 100;
+  return seconds;
+}
+
+/** CPU seconds of a process or thread, and those of its children that have ended. */
+function secondsOf(file: string): { own: number; ended: number } {
+  try {
+    const stat = readFileSync(file, 'utf8');
+    const fields = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .map(Number);
+    return { own: (fields[11]! + fields[12]!) / 100, ended: (fields[13]! + fields[14]!) / 100 };
+  } catch {
+    // The process has ended.
+    return { own: 0, ended: 0 };
+  }
 }
 
 function childrenOf(pid: number): number[] {

@@ -43,7 +43,8 @@ const IDLE: Running = { stop: () => Promise.resolve() };
 
 /** Tells other programs that and where this process serves. */
 export const ANNOUNCEMENT = 'serving.json';
-const COLLECT_AFTER_MS = 1_000;
+/** When to collect the garbage of loading: after the first requests, which would otherwise wait for it. */
+const COLLECT_AFTER_MS = 10_000;
 
 /**
  * Starts the configured roles; rejects with an error for the operator if that is not possible. Errors in the settings are reported before
@@ -56,6 +57,7 @@ export async function serve(
   { log = createLog(config.logLevel), supervisorPid, startAlongside = () => IDLE }: ServeOptions = {},
 ): Promise<Serving> {
   const broken = Promise.withResolvers<string>();
+  letHeapGrow();
   assertPublicNames(config);
   const tlsFiles = hasTlsPort(config) ? checkTlsFiles(config) : undefined;
   if (config.roles.includes('delivery')) await assertSourceAddresses(config);
@@ -83,10 +85,7 @@ export async function serve(
     opened.push(nodes);
     const roles = await startRoles(parts, { nodes, tlsFiles, providers: providerFile.providers });
     opened.push(roles, startAlongside(parts), announce(parts, roles, supervisorPid));
-    setTimeout(() => {
-      collectGarbage();
-      letHeapGrow();
-    }, COLLECT_AFTER_MS).unref();
+    setTimeout(collectGarbage, COLLECT_AFTER_MS).unref();
     const { httpPort, smtpPort } = roles;
     let stopping: Promise<void> | undefined;
     const stop = (): Promise<void> => {

@@ -1,6 +1,6 @@
 /**
- * Applies the numbered migrations of a dialect, each in one transaction, and records them. Refuses a database that a newer version has
- * migrated (no downgrade), one whose recorded history differs from the files, and one of another program.
+ * Applies the numbered migrations of a dialect and records them. Refuses a database that a newer version has migrated (no downgrade), one
+ * whose recorded history differs from the files, and one of another program.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -38,25 +38,26 @@ export function listMigrations(dialect: 'sqlite' | 'postgres'): Migration[] {
   return list;
 }
 
-/** Migrates the SQLite database; returns the names of the applied migrations, none if it was up to date. */
+/**
+ * Migrates the SQLite database; returns the names of the applied migrations, none if it was up to date. Each is one transaction, but a new
+ * database gets all of them in a single one, with one sync.
+ */
 export function migrateSqlite(connection: SqliteConnection, nowMs: number): string[] {
-  connection.raw.exec(
-    'CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)',
-  );
   const wanted = listMigrations('sqlite');
   const applied: string[] = [];
-  for (;;) {
-    connection.begin();
-    try {
+  connection.begin();
+  try {
+    connection.raw.exec(
+      'CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)',
+    );
+    const isNew = connection.get('SELECT 1 FROM migration') === undefined;
+    for (;;) {
       const done = connection.all('SELECT number, name FROM migration ORDER BY number') as {
         number: number;
         name: string;
       }[];
       const next = pendingMigration(wanted, done);
-      if (!next) {
-        connection.commit();
-        return applied;
-      }
+      if (!next) break;
       connection.raw.exec(next.sql);
       connection.run(
         'INSERT INTO migration (number, name, applied_at) VALUES (?, ?, ?)',
@@ -64,12 +65,17 @@ export function migrateSqlite(connection: SqliteConnection, nowMs: number): stri
         next.name,
         nowMs,
       );
-      connection.commit();
+      if (!isNew) {
+        connection.commit();
+        connection.begin();
+      }
       applied.push(next.name);
-    } catch (error) {
-      connection.rollback();
-      throw error;
     }
+    connection.commit();
+    return applied;
+  } catch (error) {
+    connection.rollback();
+    throw error;
   }
 }
 

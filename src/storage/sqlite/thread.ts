@@ -16,8 +16,10 @@ export interface ThreadSetup {
   operationsModule: string;
 }
 
-/** When to collect the garbage of loading, 4 MB per thread; the threads of a process do so at different times. */
-const COLLECT_AFTER_MS = { write: 500, read: 700, search: 900 };
+/** As in roles/serve.ts: when to collect the garbage of loading, 4 MB per thread. The threads of a process do so at different times. */
+const COLLECT_AFTER_MS = { write: 10_500, read: 11_000, search: 11_500 };
+/** As in cli/serve.ts: a thread whose process is killed would leave no compiled code. */
+const FLUSH_AFTER_MS = 500;
 
 type Message = ThreadRequest | 'close' | 'checkpoint';
 
@@ -34,11 +36,8 @@ port.on('message', (message: Message) => {
   last = last.then(() => handle(port, message));
 });
 port.postMessage('open');
-setTimeout(() => {
-  // As in cli/serve.ts: a thread whose process is killed would leave no compiled code.
-  flushCompileCache();
-  collectGarbage();
-}, COLLECT_AFTER_MS[setup.mode]).unref();
+setTimeout(flushCompileCache, FLUSH_AFTER_MS).unref();
+setTimeout(collectGarbage, COLLECT_AFTER_MS[setup.mode]).unref();
 
 async function handle(port: MessagePort, message: Message): Promise<void> {
   if (message === 'close') {
