@@ -6,6 +6,7 @@ import { EVENT_TYPES } from '../events/events.ts';
 import { Type } from '../http/schema-type.ts';
 import { closed, mapOf, oneOf } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
+import { MESSAGE_STATUSES } from '../messages/message.ts';
 import {
   defineTool,
   found,
@@ -89,18 +90,6 @@ const previewEmail = defineTool({
   run: async (context, body) => objectOf(await context.call('POST', '/send', { query: { dryRun: true }, body })),
 });
 
-const STATUSES = [
-  'scheduled',
-  'queued',
-  'sending',
-  'delayed',
-  'delivered',
-  'bounced',
-  'complained',
-  'suppressed',
-  'cancelled',
-];
-
 const findMessages = defineTool({
   name: 'find_messages',
   title: 'Find messages',
@@ -108,7 +97,7 @@ const findMessages = defineTool({
     'Lists sent messages, newest first, or with direction inbound received messages (only limit and cursor apply).',
   schema: closed({
     direction: Type.Optional(oneOf(['sent', 'inbound'])),
-    status: Type.Optional(oneOf(STATUSES)),
+    status: Type.Optional(oneOf([...MESSAGE_STATUSES])),
     to: text(320),
     from: text(320),
     subject: text(998),

@@ -4,6 +4,7 @@ import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import { parse } from 'yaml';
+import { deliveryDelayMs, webhookDelayMs } from '../../src/base/backoff.ts';
 import { createMetrics } from '../../src/base/metrics.ts';
 import { explanations } from '../../src/delivery/outcome/outcome-texts.ts';
 import { EVENT_TYPES } from '../../src/events/event.ts';
@@ -49,6 +50,32 @@ test('event types, message statuses, bounce types, owners, and categories', () =
     rowsOf(events, 'Categories').map(([name, owner, kind]) => [name, owner, kind]),
     Object.entries(categories).map(([name, one]) => [name, one.owner, one.bounce]),
   );
+});
+
+const UNIT_MS = { s: 1_000, min: 60_000, h: 3_600_000 };
+
+/** Returns the durations of a text in ms: "5 s, 30 min, and 2 h", or "1, 2, 4 hours", where all numbers have the unit at the end. */
+function durationsOf(text: string): number[] {
+  const unit = /\d (s|min|h)[a-z]*$/.exec(text)![1];
+  return [...text.matchAll(/(\d+)(?: (s|min|h)\b)?/g)].map(
+    ([, count, own]) => Number(count) * UNIT_MS[(own ?? unit) as keyof typeof UNIT_MS],
+  );
+}
+
+test('retry schedules', () => {
+  const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
+  const delays = (delayMs: (attempts: number) => number | undefined, count: number) =>
+    Array.from({ length: count }, (_, index) => delayMs(index + 1));
+
+  const schedule = read('docs/explanation/retries.md').split('## Retry schedule')[1]!.split('\n\n')[1]!;
+  const documented = [...schedule.matchAll(/^\| [\d, ]{2,} \| (.*) \|$/gm)].flatMap(([, after]) => durationsOf(after!));
+  assert.deepEqual(documented, delays(deliveryDelayMs, 7));
+  assert.deepEqual(durationsOf(/^\| later \| every (.*),/m.exec(schedule)![1]!), delays(deliveryDelayMs, 8).slice(-1));
+
+  const guide = /retries after (.*), with jitter/.exec(read('docs/guides/webhooks.md'))![1]!;
+  const portal = /schedule: '(.*)'/.exec(read('portal/src/texts/webhooks.ts'))![1]!;
+  for (const text of [guide, portal]) assert.deepEqual(durationsOf(text), delays(webhookDelayMs, 9));
+  assert.equal(webhookDelayMs(10), undefined);
 });
 
 /** Returns the names of checks in the source: of ok(), warn(), fail() and skip(), and of check objects. */

@@ -40,7 +40,7 @@ export const webhookPage = {
   nextAttempt: 'Next attempt',
   about: 'Details',
   toRoute: 'Managed by its inbound route',
-  schedule: 'Immediately, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, and 24 h',
+  schedule: 'After 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, and 24 h',
   inOrder: 'One event at a time per recipient',
   facts: {
     id: 'ID',
