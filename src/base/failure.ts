@@ -51,7 +51,7 @@ export const errorCatalog = {
   PLAN_NOT_ELIGIBLE: {
     status: 403,
     smtp: '535 5.7.8',
-    text: 'SMTP requires the plan paid or enterprise. Ask your operator to change the plan of the account.',
+    text: 'SMTP requires a paid or enterprise plan. Ask your operator to change the plan of the account.',
   },
   SENDER_NOT_VERIFIED: {
     status: 403,
@@ -67,7 +67,7 @@ export const errorCatalog = {
   SUBMISSION_NOT_FOUND: {
     status: 404,
     smtp: '550 5.6.0',
-    text: 'No submission of this account has this attachmentSubmissionId. Check the id, and that the key has the same mode.',
+    text: 'This account has no attachment submission with this ID. Check `attachmentSubmissionId`, and use a key of the mode that created it.',
   },
   METHOD_NOT_ALLOWED: {
     status: 405,
@@ -92,7 +92,7 @@ export const errorCatalog = {
   LIMIT_REACHED: {
     status: 409,
     smtp: '550 5.3.2',
-    text: 'The account has reached its limit for this resource. Delete one, or ask your operator to raise the limit.',
+    text: 'The account has reached its limit for this resource. Delete one you no longer need, or ask your operator to raise the limit.',
   },
   CONFLICT: { status: 409, smtp: '550 5.5.0', text: 'The current state of the resource does not allow this.' },
   EMAIL_SIZE_EXCEEDED: {
@@ -124,7 +124,7 @@ export const errorCatalog = {
   QUOTA_EXCEEDED: {
     status: 429,
     smtp: '451 4.7.0',
-    text: 'The account has used up its messages for this day or month. Retry after the number of seconds in Retry-After, or ask your operator to raise the limit.',
+    text: 'The account has reached its daily or monthly quota. Retry after the number of seconds in Retry-After, or ask your operator to raise the limit.',
   },
   RATE_LIMITED: {
     status: 429,

@@ -448,7 +448,7 @@ const CLIENT: Section = {
     {
       usage: 'import-from <service> <file...>',
       summary:
-        'Import suppressions, domains, and templates exported from another service, or print the changes without --yes',
+        'Import suppressions, domains, and templates from another service (only prints the changes unless you add --yes)',
       options: [
         option('--yes', 'Apply the changes (default: only print them)'),
         choice('--list <name>', 'List that a SendGrid file was exported from, if the file does not identify it', [
@@ -479,7 +479,7 @@ const CLIENT: Section = {
     {
       usage: 'mcp',
       summary: 'Connect an AI agent to a service over stdin and stdout (Model Context Protocol)',
-      options: [...API_OPTIONS, option('--read', 'Offer only tools that change nothing')],
+      options: [...API_OPTIONS, option('--read', 'Offer only read-only tools')],
       notes: `${API_NOTES}\nThe service must run with POSTRIDER_MCP=read or POSTRIDER_MCP=on. Changes to live data require approval in the portal.`,
       examples: ['mcp', 'mcp --read', 'mcp --url https://mail.example.com --id acc_123 --key pr_test_123'],
       load: async () => (await import('./mcp.ts')).mcp,

@@ -118,7 +118,7 @@ export async function checkLimit(
 /** Returns the LIMIT_REACHED error, with the limit and its name in `GET /account`. */
 export function limitReached({ limit, most }: LimitReached): Failure {
   return failure('LIMIT_REACHED', {
-    message: `The account has reached its limit of ${most} ${LIMITS[limit].noun} (limits.${limit} in GET /account). Delete one, or ask your operator to raise the limit.`,
+    message: `The account has reached its limit of ${most} ${LIMITS[limit].noun} (limits.${limit} in GET /account). Delete one you no longer need, or ask your operator to raise the limit.`,
   });
 }
 

@@ -6,7 +6,7 @@ import { EVENT_TYPES } from '../events/events.ts';
 import { Type } from '../http/schema-type.ts';
 import { closed, mapOf, oneOf } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
-import { MESSAGE_STATUSES } from '../messages/message.ts';
+import { MESSAGE_STATUSES } from '../messages/messages.ts';
 import {
   defineTool,
   found,

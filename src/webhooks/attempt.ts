@@ -84,7 +84,7 @@ export interface Delivery extends WebhookJob {
 
 const TIMEOUT_MS = 15_000;
 const GONE = 'the event is no longer stored, because its retention period has ended';
-const INCOMPLETE = 'the response ended before its body was complete, so that it may have listed events as failed';
+const INCOMPLETE = 'the response was cut off, so it may have listed this event as failed';
 const LISTED_AS_FAILED = 'the response of the endpoint listed this event in `failed`';
 
 const NONE_FAILED: ReadonlySet<string> = new Set();

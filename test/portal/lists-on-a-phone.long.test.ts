@@ -192,7 +192,7 @@ test('rows with a page and more columns or actions open a drawer with a link to 
     },
     {
       list: { at: '/operator', table: 'By account', opens: 'drawer' },
-      columns: ['Ready', 'Throttled', 'Scheduled'],
+      columns: ['Ready', 'Throttled', 'Deferred or scheduled'],
       link: 'Open account',
       at: /\/app\/operator\/accounts\/acc_/,
     },

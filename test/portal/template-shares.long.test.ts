@@ -50,7 +50,7 @@ test('a shared preview of unsaved changes opens without a login, until it is rev
   await page.getByRole('button', { name: 'Share preview' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText('The link shows your unsaved changes.').waitFor();
-  await dialog.getByRole('combobox', { name: 'Sample values' }).click();
+  await dialog.getByRole('combobox', { name: 'Test data set' }).click();
   await page.getByRole('option', { name: 'Second' }).click();
   await dialog.getByRole('button', { name: 'Create link' }).click();
   const link = pathOf(await dialog.getByRole('textbox', { name: 'Link' }).inputValue());

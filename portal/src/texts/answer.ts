@@ -69,10 +69,10 @@ export const happened = {
 };
 
 export const next = {
-  scheduled: 'It’s sent automatically. You can reschedule or cancel it until then.',
-  queued: 'It’s sent within seconds.',
+  scheduled: 'Sends automatically at that time. You can reschedule or cancel it until then.',
+  queued: 'Sends within seconds.',
   queuedLong: (since: string) =>
-    `Queued for ${since}: other messages are ahead of it, or its destination limits the sending rate. It’s sent automatically.`,
+    `Queued for ${since}: other messages are ahead of it, or its destination limits the sending rate. It sends automatically.`,
   sending: 'This usually takes a few seconds.',
   again: (at: string, from: string) => `Next attempt at ${at} (${from}).`,
   latest: (reply: string) => `Last response: “${reply}”.`,

@@ -1,7 +1,7 @@
 export const approvals = {
   title: 'Size limit',
   lead: 'The maximum size of an email. Your operator reviews requests for an increase.',
-  sandbox: 'The limit applies to Live and Sandbox. Increases are requested in Live.',
+  sandbox: 'The limit applies to Live and Sandbox. Switch to Live to request an increase.',
   now: 'Current limit',
   withFiles: 'Email with uploaded attachments',
   withoutFiles: 'Any other email',

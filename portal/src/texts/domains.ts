@@ -3,7 +3,7 @@ import type { Answer } from '../../../clients/typescript/src/call.ts';
 export const domains = {
   title: 'Domains',
   lead: 'You can send live email only from verified domains. A verified domain covers its subdomains.',
-  sandbox: 'Domains are managed in Live. In the sandbox you can send from any address.',
+  sandbox: 'Switch to Live to manage domains. In the sandbox you can send from any address.',
   list: 'Sending domains',
   add: 'Add domain',
   name: 'Domain',
@@ -39,9 +39,10 @@ export const domainPage = {
   lastCheck: 'Last checked',
   notChecked: 'Not checked yet',
   checking: 'Checking DNS…',
-  every: 'Postrider checks every 30 seconds. This page updates automatically.',
+  every: 'Postrider checks every 30 seconds while this page is open.',
   foundElsewhere: 'The DKIM record was found. Switch to Live to finish verification.',
-  pending: 'Add the records below at your DNS provider. Changes can take up to an hour to propagate.',
+  pending:
+    'Add the records below at your DNS provider. Postrider queries your provider’s name servers directly, so it usually finds them within minutes.',
   verified: (domain: string) => `Email from ${domain} and its subdomains is signed with DKIM. No action needed.`,
   recommended: 'Publish the remaining records below to improve deliverability.',
   verifiedByOperator:

@@ -15,20 +15,20 @@ export const errorCodes: Readonly<Record<string, string>> = {
     'An internal error occurred. Retry with the same Idempotency-Key. If it persists, send the requestId to your operator.',
   INVALID_REQUEST: 'The request is not valid. Fix the fields listed in details and send it again.',
   LIMIT_REACHED:
-    'The account has reached its limit for this resource. Delete one, or ask your operator to raise the limit.',
+    'The account has reached its limit for this resource. Delete one you no longer need, or ask your operator to raise the limit.',
   METHOD_NOT_ALLOWED: 'This path does not support this method. See the Allow header for supported methods.',
   NOT_FOUND: 'This path or resource does not exist.',
   OVERLOADED:
     'Postrider is overloaded or stopping and did not accept the request. Retry after the number of seconds in Retry-After.',
   PAYLOAD_TOO_LARGE: 'The request body exceeds the size limit of this call.',
-  PLAN_NOT_ELIGIBLE: 'SMTP requires the plan paid or enterprise. Ask your operator to change the plan of the account.',
+  PLAN_NOT_ELIGIBLE: 'SMTP requires a paid or enterprise plan. Ask your operator to change the plan of the account.',
   QUOTA_EXCEEDED:
-    'The account has used up its messages for this day or month. Retry after the number of seconds in Retry-After, or ask your operator to raise the limit.',
+    'The account has reached its daily or monthly quota. Retry after the number of seconds in Retry-After, or ask your operator to raise the limit.',
   RATE_LIMITED: 'Too many requests. Retry after the number of seconds in Retry-After.',
   SENDER_NOT_VERIFIED: "The sender's domain is not verified for this account. Add and verify the domain first.",
   SUBMISSION_ALREADY_USED: 'The attachment submission has already been sent. Create a new one with POST /attachments.',
   SUBMISSION_NOT_FOUND:
-    'No submission of this account has this attachmentSubmissionId. Check the id, and that the key has the same mode.',
+    'This account has no attachment submission with this ID. Check `attachmentSubmissionId`, and use a key of the mode that created it.',
   TEMPLATE_INVALID: 'The template has a syntax error. Fix it at the line and column in details.',
   TEMPLATE_VARIABLE_MISSING:
     'A variable has no value. Add it to templateVariables, or send the content literally with render: false.',

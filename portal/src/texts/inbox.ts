@@ -69,7 +69,7 @@ const some = (count: number, one: string, many: string): string => `${count} ${c
 export const clock = {
   open: 'Advance clock',
   title: 'Sandbox clock',
-  hint: 'Runs everything that is due in this period, in order: attempts, scheduled emails, expirations, and webhooks. The clock can’t go back.',
+  hint: 'Runs everything that is due in this period, in order: attempts, scheduled emails, expirations, and webhooks. You can’t move the clock back. To return to real time, reset the sandbox clock through the API, which deletes its emails.',
   stands: 'Current sandbox time',
   by: 'Advance by',
   spans: { 60: '1 min', 900: '15 min', 3600: '1 h', 21600: '6 h', 86400: '1 d', 259200: '3 d', 604800: '7 d' },
@@ -96,7 +96,7 @@ export const asTest = {
 
 export const checks = {
   good: 'No issues found',
-  goodHint: 'These checks expect major email clients to render this email correctly.',
+  goodHint: 'Major email clients should render this email correctly.',
   noHtml: 'This email has no HTML part to check.',
   score: (score: number) => `${score} of 100`,
   scoreLabel: 'Score',
@@ -167,7 +167,7 @@ export const rules = {
     'Email clients may show a warning, and the page can be read and changed in transit.',
   ],
   relativeLink: ['Relative link', 'Links in emails have no base URL. Use the complete URL, with https://.'],
-  localLink: ['Link to a local host', 'Recipients can’t open it. It was probably made by a development environment.'],
+  localLink: ['Link to a local host', 'Recipients can’t open it. It probably points to a development environment.'],
   addressLink: ['Link to an IP address', 'Spam filters treat links to IP addresses as phishing. Use a host name.'],
   shortLink: [
     'Shortened link',

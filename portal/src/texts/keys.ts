@@ -6,7 +6,7 @@ export const keys = {
   tabs: 'Credential type',
   apiTab: 'API keys',
   smtpTab: 'SMTP credentials',
-  sandbox: 'You can manage sandbox credentials here. Live credentials are managed in Live.',
+  sandbox: 'You can manage sandbox credentials here. Switch to Live to manage live credentials.',
   ownersOnly: 'Only account owners can manage credentials.',
   makeKey: 'Create API key',
   makeSmtp: 'Create SMTP credential',

@@ -17,7 +17,7 @@ export const queue = {
   due: 'Ready',
   leased: 'Sending',
   held: 'Throttled',
-  waiting: 'Scheduled',
+  waiting: 'Deferred or scheduled',
   oldest: 'Oldest ready',
   none: 'None',
   hints: {

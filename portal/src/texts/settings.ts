@@ -3,7 +3,7 @@ export const settings = {
   title: 'Settings',
   lead: 'Applies to Live and Sandbox. Changes take effect immediately.',
   onlyOwners: 'Only owners can change settings. Everyone chooses their own notices.',
-  onlyLive: 'Settings are shared by Live and Sandbox, and changed in Live.',
+  onlyLive: 'Live and Sandbox share these settings. Switch to Live to change them.',
   save: 'Save',
   saved: 'Settings saved',
   defaults: 'Sending',
@@ -49,7 +49,7 @@ export const identity = {
 export const notices = {
   title: 'Notices by email',
   lead: 'Choose which notices Postrider sends you about this account. Other users choose their own.',
-  notYours: 'You receive no notices about this account, because you are not a user of it.',
+  notYours: 'You don’t receive notices about this account because you’re not a member of it.',
   kinds: {
     sendingProtection: {
       name: 'Sending protection',

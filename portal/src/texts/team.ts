@@ -20,7 +20,7 @@ export const team = {
   changed: (email: string, role: string) => `${email} now has the role ${role}`,
   lastOwner: 'An account needs at least one owner.',
   onlyOwners: 'Only owners can manage team members.',
-  onlyLive: 'Team members have access to Live and Sandbox. The team is managed in Live.',
+  onlyLive: 'Team members have access to Live and Sandbox. Switch to Live to manage them.',
 };
 
 export const roles = {

@@ -297,7 +297,7 @@ export const share = {
   title: 'Share a preview',
   lead: 'Anyone with the link can view the rendered email without signing in. Changes you make later don’t appear.',
   unsaved: 'The link shows your unsaved changes.',
-  set: 'Sample values',
+  set: 'Test data set',
   version: (version: number) => `Version ${version}`,
   unsavedVersion: 'Unsaved changes',
 };

@@ -23,7 +23,7 @@ export const requirement = {
   requiredLead: 'Members need an authenticator app or a passkey to access this account.',
   optionalLead: (number: number, total: number) =>
     number === total
-      ? 'All members have an authenticator app or a passkey, but this account does not require it.'
+      ? 'All members have an authenticator app or a passkey, but this account doesn’t require it.'
       : `${count(number)} of ${members(total)} ${number === 1 || total === 1 ? 'has' : 'have'} an authenticator app or a passkey.`,
   optionalLeadLong: 'Members can access this account with their password alone.',
   require: 'Require…',

@@ -63,9 +63,9 @@ export const explanations = {
     owner: 'service',
     bounce: 'block',
     advice: {
-      temporary: `The receiving server blocks the sending host; your operator should check its reverse DNS and blocklists, and ${retried}`,
+      temporary: `The receiving server blocks the sending host; your operator should check the reverse DNS and blocklist entries of that host, and ${retried}`,
       permanent:
-        'The receiving server blocks the sending host; your operator should check its reverse DNS and blocklists, and request removal.',
+        'The receiving server blocks the sending host; your operator should check the reverse DNS and blocklist entries of that host, and request removal.',
     },
   },
   policy: {
