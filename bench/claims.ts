@@ -12,7 +12,7 @@ import { openPostgresDatabase } from '../src/storage/postgres/database.ts';
 import { migratePostgres } from '../src/storage/postgres/migrate.ts';
 import { parsePostgresUrl } from '../src/storage/postgres/url.ts';
 import { SearchWindow } from '../src/work/search-window.ts';
-import { type Claim, claim, finish, type Taken, takenOf } from '../src/work/work.ts';
+import { type Claim, type ClaimExtent, claim, finish, takenOf } from '../src/work/work.ts';
 import { tempPostgres } from '../test/kit/temp-postgres.ts';
 import { onEnd, readArguments, row, shown, spread, table } from './lib.ts';
 
@@ -22,7 +22,7 @@ const LIMIT = 100;
 const CLAIMS = 50;
 const KIND = 'bench';
 
-const claimAndFinish = operation('bench.claimAndFinish', 'write', async (tx, request: Claim): Promise<Taken> => {
+const claimAndFinish = operation('bench.claimAndFinish', 'write', async (tx, request: Claim): Promise<ClaimExtent> => {
   const rows = await claim(tx, request);
   await finish(tx, rows);
   return takenOf(rows);

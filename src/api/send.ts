@@ -34,7 +34,7 @@ const SEND_REFUSALS = [
 const REPLAYED = { 'Idempotent-Replayed': 'true' };
 
 /** Returns the caller, where the request came from, and what prevents acceptance. */
-function senderOf(request: RouteRequest<Caller>) {
+function requestContextOf(request: RouteRequest<Caller>) {
   return { caller: request.caller, origin: originOf(request), backPressure: request.backPressure };
 }
 
@@ -44,13 +44,13 @@ interface SendRouteDependencies extends SendDependencies {
 }
 
 export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefinition<Caller>[] {
-  const sender = createSend(dependencies);
+  const mailer = createSend(dependencies);
 
   const send = async (request: RouteRequest<Caller, unknown, { dryRun?: boolean }>): Promise<RouteAnswer> => {
     const read = readKey(request.headerValues('idempotency-key'));
     const key = read.ok ? read.value : undefined;
-    const result = await sender.send({
-      ...senderOf(request),
+    const result = await mailer.send({
+      ...requestContextOf(request),
       read: () => request.json(),
       idempotency:
         key === undefined
@@ -70,8 +70,8 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
       const body = request.parse();
       return refuse(invalid([...key.failure.details, ...(body.ok ? [] : body.failure.details)]));
     }
-    const result = await sendBatch(sender, dependencies, {
-      ...senderOf(request),
+    const result = await sendBatch(mailer, dependencies, {
+      ...requestContextOf(request),
       parse: () => request.parse() as Result<{ messages: unknown[] }>,
       log: request.log,
       onRefused: (index, refusal) => dependencies.onItemRefused?.(request as RouteRequest<Caller>, index, refusal),
@@ -117,7 +117,7 @@ export function createSendRoutes(dependencies: SendRouteDependencies): RouteDefi
   ];
 }
 
-/** The messages of a batch as the client sent them, where the ones that are read were made from them. */
+/** Returns the messages of a batch as the client sent them, if the body was translated before it was read. */
 function itemsOf(submitted: RouteRequest['submitted']): readonly unknown[] | undefined {
   return submitted?.ok && Array.isArray(submitted.value) ? submitted.value : undefined;
 }

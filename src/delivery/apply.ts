@@ -4,12 +4,12 @@
  */
 import type { Engine } from '../work/work.ts';
 import type { Connections } from './attempt/connections.ts';
-import { type AttemptReport, type AttemptResult, conclude, type Ended } from './attempt/pass.ts';
+import { type AttemptReport, type AttemptResult, type ClassifiedResult, conclude } from './attempt/pass.ts';
 import type { BlockedNotices } from './destinations/blocked-notice.ts';
 import type { Destination, Registry } from './destinations/registry.ts';
 import type { SharedChange, SharedPauses } from './destinations/shared-pauses.ts';
 import type { Admission, Admissions } from './queue/admission.ts';
-import type { HeldMessage } from './queue/held.ts';
+import type { DeliveryItem } from './queue/delivery-item.ts';
 import type { Schedule } from './queue/schedule.ts';
 import type { Window } from './queue/window.ts';
 import type { Results } from './record/results.ts';
@@ -20,7 +20,7 @@ import type { MxSets } from './routing/mx-sets.ts';
 const MAX_SIBLINGS = 2_000;
 
 export interface ApplyDeps {
-  engine: Engine<HeldMessage, Settlement>;
+  engine: Engine<DeliveryItem, Settlement>;
   registry: Registry;
   window: Window;
   schedule: Schedule;
@@ -55,7 +55,7 @@ export class Apply {
 
   /** Settles recipients that are done while others of their attempt continue. */
   ended(destination: Destination, results: readonly AttemptResult[]): void {
-    for (const result of results) if (result.kind === 'ended') this.#ended(destination, result);
+    for (const result of results) if (result.kind === 'classified') this.#ended(destination, result);
   }
 
   /** Reports an accepted envelope; returns whether more slots may open. After a pause only a complete transaction counts. */
@@ -68,18 +68,18 @@ export class Apply {
   }
 
   /** Routes a claimed message; returns its settlement if it is not to be attempted. */
-  claimed(held: HeldMessage): Settlement | undefined {
+  claimed(item: DeliveryItem): Settlement | undefined {
     const { admissions, results } = this.#deps;
-    const admission = admissions.admitClaimed(held);
-    this.#redirect(held, admission);
-    return results.withoutAttempt(held, admission);
+    const admission = admissions.admitClaimed(item);
+    this.#redirect(item, admission);
+    return results.withoutAttempt(item, admission);
   }
 
   /** Moves waiting mail of the domain to the destination of its hosts, or defers it if that destination is paused. */
   hostsChanged(domain: string, before: string): void {
     const { registry, schedule, sets, window } = this.#deps;
     const now = sets.destinationOf(domain);
-    if (now !== before) for (const held of window.move(domain, { from: before, to: now })) this.#admitWaiting(held);
+    if (now !== before) for (const item of window.move(domain, { from: before, to: now })) this.#admitWaiting(item);
     schedule.changed(registry.of(now));
   }
 
@@ -100,66 +100,66 @@ export class Apply {
 
   #result(destination: Destination, result: AttemptResult): void {
     const { engine, window } = this.#deps;
-    const { held } = result;
-    if (held.state !== 'running') return;
+    const { item } = result;
+    if (item.state !== 'running') return;
     switch (result.kind) {
-      case 'ended':
+      case 'classified':
         this.#ended(destination, result);
         return;
-      case 'settled':
-        engine.settle(held, result.settlement);
+      case 'settlement':
+        engine.settle(item, result.settlement);
         return;
       case 'released':
-        engine.release(held);
+        engine.release(item);
         return;
       case 'continues':
-        window.redirect(held, result.hop);
-        engine.putBack(held);
+        window.redirect(item, result.hop);
+        engine.putBack(item);
         return;
       case 'put back':
-        held.returns += 1;
-        engine.putBack(held);
+        item.returns += 1;
+        engine.putBack(item);
     }
   }
 
-  #ended(destination: Destination, result: Ended): void {
+  #ended(destination: Destination, result: ClassifiedResult): void {
     const { engine, registry, results } = this.#deps;
-    const { held, outcome, facts } = result;
+    const { item, outcome, facts } = result;
     registry.replied(destination, { outcome, host: facts.host });
-    engine.settle(held, results.of(held, conclude(result)));
+    engine.settle(item, results.of(item, conclude(result)));
   }
 
-  #redirect(held: HeldMessage, admission: Admission): void {
-    if (admission.kind === 'via') this.#deps.window.redirect(held, admission.hop);
+  #redirect(item: DeliveryItem, admission: Admission): void {
+    if (admission.kind === 'via') this.#deps.window.redirect(item, admission.hop);
   }
 
   /** Redirects a waiting message if its destination is paused, or defers it to the end of the pause. */
-  #admitWaiting(held: HeldMessage): void {
+  #admitWaiting(item: DeliveryItem): void {
     const { admissions, engine, results } = this.#deps;
-    const admission = admissions.admit(held);
-    this.#redirect(held, admission);
-    if (admission.kind === 'wait') engine.settle(held, results.defer(held, admission.pause));
+    const admission = admissions.admit(item);
+    this.#redirect(item, admission);
+    if (admission.kind === 'wait') engine.settle(item, results.defer(item, admission.pause));
   }
 
   #deferWaiting(destination: Destination): void {
-    for (const held of this.#deps.schedule.waitingAt(destination)) this.#admitWaiting(held);
+    for (const item of this.#deps.schedule.waitingAt(destination)) this.#admitWaiting(item);
   }
 
   /** A failed connection counts for all messages that wait for the same hosts: they would have used the same connection. */
   #failSiblings(destination: Destination, first: AttemptResult | undefined): void {
     const { engine, schedule, results, connections, sets } = this.#deps;
-    if (first?.kind !== 'ended') return;
-    const { domain, job } = first.held;
+    if (first?.kind !== 'classified') return;
+    const { domain, job } = first.item;
     if (connections.count(destination.key, domain) > 0) return;
     // A missing domain is final for some accounts and temporary for others (missing-domain.ts).
     const isForAll = first.outcome.kind !== 'permanent';
     // A DNS answer about one domain says nothing about other domains.
-    const isSame = (held: HeldMessage): boolean =>
-      (held.domain === domain || (first.facts.host !== null && sets.areAlike(held.domain, domain))) &&
-      (isForAll || held.job.accountId === job.accountId);
-    for (const held of schedule.waitingAt(destination, MAX_SIBLINGS, isSame)) {
-      if (held.quarantined || !engine.holds(held)) continue;
-      engine.settle(held, results.of(held, conclude({ ...first, held, facts: sinceClaim(held, first.facts) })));
+    const isSame = (item: DeliveryItem): boolean =>
+      (item.domain === domain || (first.facts.host !== null && sets.areAlike(item.domain, domain))) &&
+      (isForAll || item.job.accountId === job.accountId);
+    for (const item of schedule.waitingAt(destination, MAX_SIBLINGS, isSame)) {
+      if (item.quarantined || !engine.holds(item)) continue;
+      engine.settle(item, results.of(item, conclude({ ...first, item, facts: sinceClaim(item, first.facts) })));
     }
   }
 }
@@ -167,12 +167,15 @@ export class Apply {
 /** Whether the failure is only about the domain, because the DNS did not answer for it. */
 function isOfDomainAlone({ key }: Destination, { signal, results: [first] }: AttemptReport): boolean {
   return (
-    signal.kind === 'unreachable' && first?.kind === 'ended' && first.facts.host === null && first.held.domain !== key
+    signal.kind === 'unreachable' &&
+    first?.kind === 'classified' &&
+    first.facts.host === null &&
+    first.item.domain !== key
   );
 }
 
 /** Returns the facts of a connection that began before the message was claimed: for the message they begin with its claim. */
-function sinceClaim({ claimedMs }: HeldMessage, facts: AttemptFacts): AttemptFacts {
+function sinceClaim({ claimedMs }: DeliveryItem, facts: AttemptFacts): AttemptFacts {
   const missedMs = Math.max(0, claimedMs - facts.startedAtMs);
   return {
     ...facts,

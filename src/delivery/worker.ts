@@ -20,7 +20,7 @@ import type { PublishedDestination } from '../nodes/nodes.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { type BlobRemover, createBlobRemover } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
-import { type Claimed, type ClaimRequest, Engine, type EngineOptions, type WorkKind } from '../work/work.ts';
+import { type ClaimRequest, type ClaimResult, Engine, type EngineOptions, type WorkKind } from '../work/work.ts';
 import { Apply } from './apply.ts';
 import { Attempts } from './attempt/attempt.ts';
 import { type Connections, openConnections } from './attempt/connections.ts';
@@ -39,7 +39,7 @@ import { combine, type SendLimits } from './destinations/shares.ts';
 import { openWarmUp, type WarmUpSettings } from './destinations/warm-up.ts';
 import { Admissions } from './queue/admission.ts';
 import { claimOperation, clampDueOperation } from './queue/claim.ts';
-import { type HeldMessage, heldOf } from './queue/held.ts';
+import { type DeliveryItem, heldOf } from './queue/delivery-item.ts';
 import { type DestinationLoad, Schedule } from './queue/schedule.ts';
 import { Slots } from './queue/slots.ts';
 import { WINDOW_LIMITS, Window, type WindowLimits } from './queue/window.ts';
@@ -129,11 +129,11 @@ export interface Delivery extends Running, DirectDispatch {
   published(): PublishedDestination[];
 }
 
-class DeliveryWorker implements WorkKind<HeldMessage, Settlement> {
+class DeliveryWorker implements WorkKind<DeliveryItem, Settlement> {
   readonly kind = DELIVERY_WORK;
   readonly crashDelayMs = 10_000;
   readonly queue: Window;
-  readonly engine: Engine<HeldMessage, Settlement>;
+  readonly engine: Engine<DeliveryItem, Settlement>;
   readonly limits: Limits;
   readonly registry: Registry;
   readonly sets: MxSets;
@@ -198,7 +198,7 @@ class DeliveryWorker implements WorkKind<HeldMessage, Settlement> {
       routing,
     });
     this.#admissions = new Admissions({ registry, sets, routing });
-    this.engine = new Engine<HeldMessage, Settlement>(deps, this);
+    this.engine = new Engine<DeliveryItem, Settlement>(deps, this);
 
     // Attempts send messages, and Apply handles their reports.
     this.connections = openConnections({
@@ -278,26 +278,26 @@ class DeliveryWorker implements WorkKind<HeldMessage, Settlement> {
     return this.#pauses.isLoaded;
   }
 
-  async claim(request: ClaimRequest): Promise<Claimed<HeldMessage>> {
+  async claim(request: ClaimRequest): Promise<ClaimResult<DeliveryItem>> {
     await this.#pauses.loaded();
     const { jobs, taken } = await this.#deps.database.execute(claimOperation, request);
     const times = { claimedMs: request.nowMs, leaseUntilMs: request.nowMs + request.leaseMs };
     return { items: this.itemsOf(jobs, times), taken, overQuota: [] };
   }
 
-  itemsOf(jobs: readonly DeliveryJob[], times: Pick<HeldMessage, 'claimedMs' | 'leaseUntilMs'>): HeldMessage[] {
+  itemsOf(jobs: readonly DeliveryJob[], times: Pick<DeliveryItem, 'claimedMs' | 'leaseUntilMs'>): DeliveryItem[] {
     return jobs.map((job) => {
       if (job.mode === 'sandbox') return heldOf(job, { hop: { destination: SANDBOX }, domain: SANDBOX, ...times });
       return heldOf(job, { ...this.#admissions.firstHop(job.recipient), ...times });
     });
   }
 
-  deadLetter(held: HeldMessage): Settlement {
-    return this.#results.deadLetter(held);
+  deadLetter(item: DeliveryItem): Settlement {
+    return this.#results.deadLetter(item);
   }
 
-  withoutAttempt(held: HeldMessage): Settlement | undefined {
-    return this.#apply.claimed(held);
+  withoutAttempt(item: DeliveryItem): Settlement | undefined {
+    return this.#apply.claimed(item);
   }
 
   start(): void {

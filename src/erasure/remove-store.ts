@@ -6,7 +6,7 @@ import type { Mode } from '../base/mode.ts';
 import { DELIVERY_WORK, dropContents } from '../messages/messages.ts';
 import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
-import { HELD_BACK } from '../work/work.ts';
+import { HELD } from '../work/work.ts';
 import { type FoundMessage, isMentioned, type Key, TEXT_TABLES, type TextPart, type TextTable } from './find-store.ts';
 import { createMentions, ERASED, type Mentions } from './mentions.ts';
 import { type HeldErasure, hold, type Progress, type Removed, recordProgress } from './store.ts';
@@ -105,7 +105,7 @@ async function removeEvents(tx: Transaction, { accountId, mode }: Step, messageI
   }
   // Rows for ordered webhooks name the recipient. The worker ends them, since their events are gone.
   await tx.run(
-    `UPDATE work SET turn = NULL, held = CASE held WHEN ${HELD_BACK} THEN 0 ELSE held END
+    `UPDATE work SET turn = NULL, held = CASE held WHEN ${HELD.behind} THEN 0 ELSE held END
      WHERE subject IN (SELECT id FROM webhook WHERE account_id = ? AND mode = ?)
        AND turn = (SELECT lower(m.recipient) FROM message m WHERE m.account_id = ? AND m.mode = ? AND m.id = ?)`,
     accountId,

@@ -8,6 +8,7 @@ import { batch, operation, type Transaction } from '../storage/operation.ts';
 import { insertMany, rowset, type TableRow, table } from '../storage/rows.ts';
 import {
   type Claim,
+  type ClaimExtent,
   type ClampDue,
   claim,
   clampDue,
@@ -16,7 +17,6 @@ import {
   type Lease,
   park,
   settleLeases,
-  type Taken,
   takenOf,
   type Work,
 } from '../work/work.ts';
@@ -125,7 +125,7 @@ export interface InboundJob extends Lease {
 
 export interface ClaimedInbound {
   jobs: InboundJob[];
-  taken: Taken;
+  taken: ClaimExtent;
   /** The over-quota lanes of the request that still had due rows, which were parked. */
   overQuota: string[];
 }

@@ -16,8 +16,8 @@ import { BlobDamaged, type Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import {
-  type Claimed,
   type ClaimRequest,
+  type ClaimResult,
   claimedItem,
   Engine,
   type EngineOptions,
@@ -76,7 +76,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
     this.engine = new Engine(deps, this);
   }
 
-  async claim(request: ClaimRequest): Promise<Claimed<InboundItem>> {
+  async claim(request: ClaimRequest): Promise<ClaimResult<InboundItem>> {
     const { database } = this.#deps;
     const leaseUntilMs = request.nowMs + request.leaseMs;
     const { jobs, ...claimed } = await database.execute(claimInboundOperation, request);

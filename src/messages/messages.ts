@@ -49,6 +49,7 @@ export {
   INLINE_BYTES,
   isUnfinished,
   MESSAGE,
+  MESSAGE_STATUSES,
   type MessageDsn,
   type MessageRow,
   type MessageStatus,

@@ -27,7 +27,7 @@ import type { Blobs } from '../storage/blobs/blobs.ts';
 import { dropBlobs } from '../storage/blobs/remove.ts';
 import type { Database } from '../storage/database.ts';
 import type { AddressHash } from '../suppressions/suppressions.ts';
-import { FIRST_FENCE } from '../work/work.ts';
+import { FIRST_FENCE, LEASE_MS } from '../work/work.ts';
 import {
   type Acceptance,
   type AcceptanceResult,
@@ -70,8 +70,6 @@ export interface ComposedEmail {
   sizeBytes?: number;
   recipients: EmailRecipient[];
 }
-
-const LEASE_MS = 60_000;
 
 export interface AcceptDependencies {
   database: Database;

@@ -70,7 +70,7 @@ interface SendRequest {
 }
 
 export interface Send {
-  /** Returns 202 with the body of `sendAnswerSchema`, or 200 for a dry run. Rejects with Unavailable if storage fails. */
+  /** Returns 202 with the body of `sendResponse`, or 200 for a dry run. Rejects with Unavailable if storage fails. */
   send(request: SendRequest): Promise<Result<Answer>>;
 }
 

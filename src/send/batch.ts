@@ -36,7 +36,7 @@ interface BatchRequest {
   /** Why nothing can be accepted right now: messages that were accepted before get their response, the others are refused. */
   backPressure?: Failure | undefined;
   parse(): Result<{ messages: unknown[] }>;
-  /** `items`: what repeats of each message are compared by, where it is not the message that is read. */
+  /** `items`: the messages as the client sent them. Retries are compared by these if a translated body is read instead. */
   idempotency?: { key: string; json: ParsedJson; items?: readonly unknown[] | undefined; bytes(): Uint8Array };
   log: Log;
   /** Called for each message that is refused, with its index. */

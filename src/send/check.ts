@@ -6,7 +6,7 @@
  */
 import type { AccountSettings, MissingVariables } from '../accounts/accounts.ts';
 import { LIFETIME_MS } from '../base/backoff.ts';
-import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { failure, type Issue, invalid, MAX_ISSUES, ok, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import { checkBody, type FurtherIssues } from '../http/body.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
@@ -217,7 +217,7 @@ export function validateBody(
   const furtherIssues: FurtherIssues = (fields, malformed) => {
     const checked = checkMail(fields as unknown as SendBody, context);
     const issues = checked.ok ? [] : checked.failure.details;
-    return issues.filter((issue) => !issue.message.startsWith('is required') || !isMissingFor(issue.field, malformed));
+    return issues.filter((issue) => issue.code !== 'REQUIRED' || !isMissingFor(issue.field, malformed));
   };
   const formed = checkBody(json, { validate, furtherIssues }, elsewhere);
   return formed.ok ? checkMail(formed.value, context) : formed;
@@ -239,8 +239,6 @@ interface FileIssues {
 }
 
 type GivenFile = NonNullable<SendBody['attachments']>[number];
-
-const MAX_ISSUES = 100;
 
 /**
  * Reads `attachments`. Invalid files are reported and omitted from the result. Missing properties are ignored, because the schema check has

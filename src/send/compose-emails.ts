@@ -27,9 +27,7 @@ import {
 import type { ComposedEmail, EmailRecipient } from './accept-emails.ts';
 import { type CheckedMail, subjectIssue } from './check.ts';
 import { type Sender, simulatesSuppressed } from './mail-header.ts';
-
-/** If html and text together have more characters than this, the mail is refused without being composed. */
-const MAX_RENDERED_LENGTH = 8 * STANDARD_EMAIL_BYTES;
+import { lengthIssue, sizeExceeded, sizeIssue } from './size-limits.ts';
 
 /** The time limit for rendering all copies of one mail. A single copy has 50 ms (templates/context.ts). */
 const MAX_RENDERING_MS = 2_000;
@@ -130,18 +128,13 @@ interface Group {
 }
 
 function composeGroup(mail: CheckedMail, sender: Sender, group: Group, common: Common): Result<ComposedEmail> {
-  const length = lengthOverLimit(group.content);
-  if (length !== undefined) return refuse(tooLarge(length));
+  const tooLong = lengthIssue(group.content);
+  if (tooLong !== undefined) return refuse(sizeExceeded(tooLong));
   const { messageId } = common;
   const composed = compose(mailToCompose(mail, sender, { content: group.content, messageId, attachments: mail.files }));
-  if (composed.sizeBytes > STANDARD_EMAIL_BYTES) return refuse(tooLarge(composed.sizeBytes));
+  const tooLarge = sizeIssue(composed.sizeBytes);
+  if (tooLarge !== undefined) return refuse(sizeExceeded(tooLarge));
   return ok(composedEmail(mail, group, composed, common));
-}
-
-/** Returns the number of characters of html and text if they exceed the limit for composing; otherwise undefined. */
-export function lengthOverLimit({ html = '', text = '' }: Content): number | undefined {
-  const length = html.length + text.length;
-  return length > MAX_RENDERED_LENGTH ? length : undefined;
 }
 
 /** Returns the Feedback-ID field; nothing if the caller set such a field. */
@@ -208,14 +201,6 @@ export function composedEmail(
 
 function shownAddress(address: Address): string {
   return address.name === '' ? address.address : `${address.name} <${address.address}>`;
-}
-
-function tooLarge(sizeBytes: number): Failure {
-  return failure('EMAIL_SIZE_EXCEEDED', {
-    message:
-      `The complete email is ${sizeBytes} bytes; the limit is ${STANDARD_EMAIL_BYTES} bytes. ` +
-      'Make the files smaller, or upload them with POST /attachments.',
-  });
 }
 
 function tooSlowInTotal(recipients: number): Failure {

@@ -11,8 +11,9 @@ import type { Database } from '../storage/database.ts';
 import { type AddressHash, suppressedAmongOperation } from '../suppressions/suppressions.ts';
 import type { CheckedMail } from './check.ts';
 import { type FilledMail, type FillInDependencies, mailToCompose, personalize } from './compose-emails.ts';
-import { largeSizeIssues, type SizeIssue, type UploadedFile } from './large.ts';
+import { sizesOf, type UploadedFile } from './large.ts';
 import type { Sender } from './mail-header.ts';
+import { largeSizeIssues, type SizeIssue, sizeIssue } from './size-limits.ts';
 
 /** Gmail clips the html of a message after this many bytes. */
 const GMAIL_CLIP_BYTES = 102 * 1024;
@@ -63,7 +64,9 @@ export async function dryRun(
   const attachments = files ?? mail.files.map((file) => ({ ...file, sizeBytes: file.content.length }));
   const skeleton = composeSkeleton(mailToCompose<FileBySize>(mail, sender, { content, messageId, attachments }));
   const { approvedEmailBytes } = sender.account;
-  const tooLarge = files ? largeSizeIssues(skeleton, approvedEmailBytes) : sizeIssues(skeleton.sizeBytes);
+  const tooLarge = files
+    ? largeSizeIssues(sizesOf(skeleton), approvedEmailBytes)
+    : [sizeIssue(skeleton.sizeBytes)].filter((one) => one !== undefined);
   const result: DryRun = {
     subject: content.subject!,
     html: content.html ?? null,
@@ -79,17 +82,6 @@ export async function dryRun(
   if (senderAdvice !== undefined && sender.mode === 'live' && senderFailure === undefined)
     result.warnings.push(...(await senderAdvice(sender.account.id, mail.from.domain)));
   return result;
-}
-
-/** Size issues of a send without uploaded files. */
-function sizeIssues(sizeBytes: number): SizeIssue[] {
-  if (sizeBytes <= STANDARD_EMAIL_BYTES) return [];
-  return [
-    {
-      message: `The complete email is ${sizeBytes} bytes; the limit is ${STANDARD_EMAIL_BYTES} bytes.`,
-      remedy: 'Make the files smaller, or upload them with POST /attachments.',
-    },
-  ];
 }
 
 async function suppressedAmong(

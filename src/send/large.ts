@@ -4,9 +4,8 @@
  * will be sent, without reading a file. Accepting the mail uses the upload batch up in the same transaction; if an upload was repeated or
  * another send was faster, the batch is read again.
  */
-import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { type CompleteBatch, useBatch } from '../attachments/attachments.ts';
-import { failure, ok, type Result, refuse } from '../base/failure.ts';
+import { ok, type Result, refuse } from '../base/failure.ts';
 import { composeSkeleton, type MessageSkeleton } from '../mail/compose/compose.ts';
 import type { EmailFile } from '../messages/messages.ts';
 import type { AcceptDependencies, AcceptEmails, ComposedEmail, EmailsToAccept } from './accept-emails.ts';
@@ -17,11 +16,11 @@ import {
   composedEmail,
   type FilledMail,
   type FillInDependencies,
-  lengthOverLimit,
   mailToCompose,
   personalize,
 } from './compose-emails.ts';
 import type { Sender } from './mail-header.ts';
+import { type LargeSize, largeSizeIssues, lengthIssue, sizeExceeded } from './size-limits.ts';
 
 /** A file that was uploaded and is stored under a key, with its digest checked. */
 export interface UploadedFile {
@@ -31,12 +30,6 @@ export interface UploadedFile {
   blobKey: string;
   /** In hex. */
   sha256: string;
-}
-
-/** Names the part of a message that is too large, and how to fix it. */
-export interface SizeIssue {
-  message: string;
-  remedy: string;
 }
 
 /**
@@ -52,20 +45,22 @@ function composeLarge(
 ): Result<ComposedEmail> {
   const recipients = filled.groups[0]!;
   const content = personalize(filled.parts, mail, { sender, recipient: recipients[0]! }, dependencies);
-  const length = lengthOverLimit(content);
-  if (length !== undefined) {
-    return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(contentTooLarge(length)) }));
-  }
+  const tooLong = lengthIssue(content);
+  if (tooLong !== undefined) return refuse(sizeExceeded(tooLong));
   const common = commonOf(mail, sender);
   const { messageId } = common;
   const skeleton = composeSkeleton(mailToCompose(mail, sender, { content, messageId, attachments: files }));
-  const [tooLarge] = largeSizeIssues(skeleton, sender.account.approvedEmailBytes);
-  if (tooLarge !== undefined) return refuse(failure('EMAIL_SIZE_EXCEEDED', { message: sentenceOf(tooLarge) }));
+  const [tooLarge] = largeSizeIssues(sizesOf(skeleton), sender.account.approvedEmailBytes);
+  if (tooLarge !== undefined) return refuse(sizeExceeded(tooLarge));
   const composed = { content: Buffer.concat(skeleton.pieces), smtpUtf8: skeleton.smtpUtf8 };
   const email = composedEmail(mail, { recipients, content }, composed, common);
   email.sizeBytes = skeleton.sizeBytes;
   email.options.files = placed(skeleton, files);
   return ok(email);
+}
+
+export function sizesOf({ pieces, sizeBytes }: Pick<MessageSkeleton, 'pieces' | 'sizeBytes'>): LargeSize {
+  return { withoutFiles: pieces.reduce((sum, piece) => sum + piece.length, 0), complete: sizeBytes };
 }
 
 function placed(skeleton: { pieces: Buffer[]; order: number[] }, files: readonly UploadedFile[]): EmailFile[] {
@@ -75,42 +70,6 @@ function placed(skeleton: { pieces: Buffer[]; order: number[] }, files: readonly
     const { blobKey, sizeBytes, sha256 } = files[number]!;
     return { at, blobKey, sizeBytes, sha256 };
   });
-}
-
-/** Returns which of its two limits a message exceeds: the one without the files first, then the total. */
-export function largeSizeIssues(skeleton: MessageSkeleton, approvedEmailBytes: number): SizeIssue[] {
-  const contentBytes = skeleton.pieces.reduce((sum, piece) => sum + piece.length, 0);
-  const issues: SizeIssue[] = [];
-  if (contentBytes > STANDARD_EMAIL_BYTES) issues.push(contentTooLarge(contentBytes));
-  if (skeleton.sizeBytes > Math.min(approvedEmailBytes, MAXIMUM_EMAIL_BYTES))
-    issues.push(wholeTooLarge(skeleton.sizeBytes, approvedEmailBytes));
-  return issues;
-}
-
-function sentenceOf({ message, remedy }: SizeIssue): string {
-  return `${message} ${remedy}`;
-}
-
-function contentTooLarge(sizeBytes: number): SizeIssue {
-  return {
-    message:
-      `The email without its files is ${sizeBytes} bytes; the limit is ${STANDARD_EMAIL_BYTES} bytes, not counting ` +
-      'the files.',
-    remedy: 'Shorten its text and html.',
-  };
-}
-
-function wholeTooLarge(sizeBytes: number, approvedEmailBytes: number): SizeIssue {
-  if (approvedEmailBytes < MAXIMUM_EMAIL_BYTES) {
-    return {
-      message: `The complete email is ${sizeBytes} bytes; the approved limit of this account is ${approvedEmailBytes} bytes.`,
-      remedy: 'Make the files smaller, or request a larger limit with POST /approvals.',
-    };
-  }
-  return {
-    message: `The complete email is ${sizeBytes} bytes; the limit is ${MAXIMUM_EMAIL_BYTES} bytes.`,
-    remedy: 'Make the files smaller.',
-  };
 }
 
 type Dependencies = Pick<AcceptDependencies, 'database' | 'blobs'>;

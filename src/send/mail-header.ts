@@ -8,7 +8,7 @@
  */
 
 import { type Caller, maySendAs } from '../accounts/accounts.ts';
-import { type Failure, failure, type Issue } from '../base/failure.ts';
+import { type Failure, failure, type Issue, MAX_ISSUES } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import {
   type Address,
@@ -32,7 +32,6 @@ interface Recipient {
 
 /** Maximum number of addresses in replyTo or the Reply-To header. */
 const MAX_REPLY_TO = 50;
-const MAX_ISSUES = 100;
 
 /** Parses a field with addresses in one string or several. Invalid and missing entries add no address. */
 function readAddresses(value: string | (string | undefined)[] | undefined, field: string, issues: Issue[]): Address[] {

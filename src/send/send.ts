@@ -1,6 +1,4 @@
-/**
- * What every way to send shares, from a request to accepted messages.
- */
+/** Public interface of sending: acceptance over HTTP and SMTP, resending, and the service's own mail. */
 export { createSend, type SendDependencies } from './accept.ts';
 export { type Accepted, type ComposedEmail, originOf } from './accept-emails.ts';
 export { startDeliveryReports } from './delivery-reports.ts';

@@ -7,13 +7,12 @@
 import { Readable } from 'node:stream';
 import { iso, isoOrNull } from '../base/clock.ts';
 import { csvLine } from '../base/csv.ts';
-import { firstIssue, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
+import { firstIssue, type Issue, invalid, MAX_ISSUES, ok, type Result, refuse } from '../base/failure.ts';
 import { timeSlice } from '../base/time-slice.ts';
 import { isoTimeMs } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import { SUPPRESSION_REASONS, type Suppression, type SuppressionReason } from './store.ts';
 
-const MAX_ISSUES = 100;
 const MAX_LINES = 100_000;
 const EXPORT_COLUMNS = ['email', 'reason', 'sourceMessageId', 'expiresAt', 'createdAt'];
 

@@ -15,11 +15,11 @@ import type { HttpClient, HttpOutcome } from '../net/http-client.ts';
 import { retryAfterMs } from '../net/retry-after.ts';
 import type { SandboxKind } from '../sandbox/sandbox.ts';
 import type { Database } from '../storage/database.ts';
-import { type ChosenKind, type Claimed, type ClaimRequest, claimedItem, type Item, timeOf } from '../work/work.ts';
+import { type ChosenKind, type ClaimRequest, type ClaimResult, claimedItem, type Item, timeOf } from '../work/work.ts';
 import { batchOf, failedEventIds } from './batch.ts';
 import { claimOperation, type EventText, eventTextOperation, type WebhookJob } from './claim.ts';
 import type { EndpointLane } from './lanes.ts';
-import { type SettleAnswer, type Settled, settleOperation, untriedOf } from './settle.ts';
+import { type SettleAnswer, settleOperation, untriedOf, type WebhookSettlement } from './settle.ts';
 import { createTargets, signedHeaders, type Target } from './sign.ts';
 import type { EndpointTarget } from './store.ts';
 
@@ -196,7 +196,7 @@ function endTrace(
   });
 }
 
-export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
+export class AttemptRunner implements ChosenKind<WebhookItem, WebhookSettlement> {
   readonly kind = WEBHOOK_WORK;
   readonly #deps: AttemptRunnerDeps;
   readonly #targetOf: (row: EndpointTarget) => Target;
@@ -207,7 +207,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
   }
 
   /** Also returns how many rows became due. */
-  async claim(request: ClaimRequest): Promise<Claimed<WebhookItem> & { freed: number }> {
+  async claim(request: ClaimRequest): Promise<ClaimResult<WebhookItem> & { freed: number }> {
     const batch = await this.#deps.database.execute(claimOperation, request);
     const events = new Map(batch.events.map((event) => [event.seq, event]));
     const targets = new Map(batch.targets.map((row) => [row.id, row]));
@@ -231,11 +231,11 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     }
   }
 
-  deadLetter(item: WebhookItem): Settled {
+  deadLetter(item: WebhookItem): WebhookSettlement {
     return this.#untried(item, 'an internal error occurred three times; retry this delivery manually');
   }
 
-  withoutAttempt(item: WebhookItem): Settled | undefined {
+  withoutAttempt(item: WebhookItem): WebhookSettlement | undefined {
     if (item.target) return undefined;
     return this.#untried(
       item,
@@ -243,16 +243,16 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     );
   }
 
-  #untried(item: WebhookItem, error: string): Settled {
+  #untried(item: WebhookItem, error: string): WebhookSettlement {
     return untriedOf(item.job, item.job.event, { atMs: timeOf(item, this.#deps.clock), error });
   }
 
-  async attempt(item: WebhookItem): Promise<Settled> {
+  async attempt(item: WebhookItem): Promise<WebhookSettlement> {
     return (await this.attemptTogether([item]))[0]!;
   }
 
   /** Sends the events of one endpoint in one request; returns their results in the same order. */
-  async attemptTogether(items: readonly WebhookItem[]): Promise<Settled[]> {
+  async attemptTogether(items: readonly WebhookItem[]): Promise<WebhookSettlement[]> {
     const target = items[0]!.target!;
     if (items.length > 1 && target.maxBatch === 1) throw new Error('a request to this endpoint has one event');
     const sent: SentEvent[] = [];
@@ -268,7 +268,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
   }
 
   /** Returns the results in the order of the events. */
-  async #post(sent: readonly SentEvent[], target: Target): Promise<Settled[]> {
+  async #post(sent: readonly SentEvent[], target: Target): Promise<WebhookSettlement[]> {
     const { http, clock, random = Math.random, tracer = NO_TRACER } = this.#deps;
     const isBatch = target.maxBatch > 1;
     const event = isBatch ? batchOf(sent) : sent[0]!;
@@ -310,12 +310,12 @@ export class AttemptRunner implements ChosenKind<WebhookItem, Settled> {
     return this.#deps.database.execute(eventTextOperation, { seq });
   }
 
-  async record(settled: Settled[]): Promise<readonly number[]> {
+  async record(settled: WebhookSettlement[]): Promise<readonly number[]> {
     return (await this.settle(settled)).lost;
   }
 
   /** Records results; also returns the endpoints that this disabled, and how many rows became due. */
-  async settle(settled: Settled[]): Promise<SettleAnswer> {
+  async settle(settled: WebhookSettlement[]): Promise<SettleAnswer> {
     const { database, clock, log } = this.#deps;
     const answer = await database.execute(settleOperation, { nowMs: clock.now(), settled });
     for (const webhookId of answer.disabled) log.warn({ webhook: webhookId }, 'webhook endpoint disabled');

@@ -11,7 +11,7 @@ import { deliveryIdOf } from './endpoints.ts';
 import { readResendPayloads } from './resend-payload.ts';
 import { untriedOf, writeRecord } from './settle.ts';
 import { type EndpointTarget, TARGET } from './store.ts';
-import { type Ended, orderedEndpoints, passTurns, type TurnRow, takeTurns } from './turns.ts';
+import { type FinishedRow, orderedEndpoints, passTurns, type TurnRow, takeTurns } from './turns.ts';
 
 export interface WebhookJob extends queue.Job {
   attempts: number;
@@ -45,7 +45,7 @@ export interface ClaimedBatch {
   events: EventText[];
   targets: EndpointTarget[];
   /** Includes rows that were parked, or ended because their endpoint or event no longer exists. */
-  taken: queue.Taken;
+  taken: queue.ClaimExtent;
   /** Lanes of the request that still had due rows; these were parked. */
   overQuota: string[];
   /** Rows that became due because others of their turn were ended. */
@@ -105,7 +105,7 @@ async function batchOf(
   const isFormatted = (row: queue.Work): boolean => targets.get(row.subject)?.format === 'resend';
   const payloads = await readResendPayloads(tx, [...new Set(rows.filter(isFormatted).map((row) => row.ref))]);
   const jobs: WebhookJob[] = [];
-  const ended: Ended[] = [];
+  const ended: FinishedRow[] = [];
   for (const row of rows) {
     const event = events.get(row.ref);
     const target = targets.get(row.subject);

@@ -13,7 +13,7 @@ import {
   WEBHOOK_WORK,
 } from '../events/events.ts';
 import { operation } from '../storage/operation.ts';
-import { enqueue, HELD_BACK } from '../work/work.ts';
+import { enqueue, HELD } from '../work/work.ts';
 import { assignTurns } from './turns.ts';
 
 /** Returns the parts of the log that may have events of a period; Unix ms, both inclusive. */
@@ -105,7 +105,7 @@ export const setAsideOperation = operation(
   async (tx, { webhookId, limit }: { webhookId: string; limit: number }): Promise<number[]> => {
     const rows = await tx.all<{ ref: number }>(
       `SELECT ref FROM work WHERE kind = ? AND lane = ? AND held = 1
-       UNION ALL SELECT ref FROM work WHERE kind = ? AND subject = ? AND turn IS NOT NULL AND held = ${HELD_BACK} LIMIT ?`,
+       UNION ALL SELECT ref FROM work WHERE kind = ? AND subject = ? AND turn IS NOT NULL AND held = ${HELD.behind} LIMIT ?`,
       WEBHOOK_WORK,
       webhookId,
       WEBHOOK_WORK,
@@ -130,7 +130,7 @@ export const replayOperation = operation(
   'write',
   async (tx, { accountId, mode, webhookId, seqs, nowMs }: Replayed): Promise<number> => {
     const own = { kind: WEBHOOK_WORK, accountId, mode, subject: webhookId, lane: webhookId, dueMs: nowMs };
-    const rows = seqs.map((ref) => ({ ...own, ref, isHeld: true }));
+    const rows = seqs.map((ref) => ({ ...own, ref, isParked: true }));
     const queued = await enqueue(tx, rows);
     await assignTurns(tx, webhookId, queued);
     return queued.length;

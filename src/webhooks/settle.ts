@@ -13,7 +13,7 @@ import { unsubscribe } from './store.ts';
 import { endTurns, passTurns } from './turns.ts';
 
 /** The recorded result of an event for one endpoint. */
-export interface Settled {
+export interface WebhookSettlement {
   seq: number;
   fence: number;
   accountId: string;
@@ -41,10 +41,10 @@ export interface Settled {
 
 /** Returns the record of a delivery that ends without a request. */
 export function untriedOf(
-  job: Pick<Settled, 'seq' | 'fence' | 'accountId' | 'mode' | 'webhookId' | 'eventSeq' | 'turn'>,
+  job: Pick<WebhookSettlement, 'seq' | 'fence' | 'accountId' | 'mode' | 'webhookId' | 'eventSeq' | 'turn'>,
   event: { id: string; type: EventType },
   { atMs, error }: { atMs: number; error: string },
-): Settled {
+): WebhookSettlement {
   const { seq, fence, accountId, mode, webhookId, eventSeq, turn } = job;
   return {
     seq,
@@ -121,7 +121,7 @@ const recordSql = (dialect: Transaction['dialect']): string =>
 const RECORD_SQL = { sqlite: recordSql('sqlite'), postgres: recordSql('postgres') };
 
 /** Writes a record; `nowMs` is real time, from which its retention counts. */
-export async function writeRecord(tx: Transaction, settled: Settled, nowMs: number): Promise<void> {
+export async function writeRecord(tx: Transaction, settled: WebhookSettlement, nowMs: number): Promise<void> {
   await tx.run(
     RECORD_SQL[tx.dialect],
     settled.webhookId,
@@ -146,7 +146,7 @@ export async function writeRecord(tx: Transaction, settled: Settled, nowMs: numb
 interface SettleRequest {
   /** Unix ms, real time. */
   nowMs: number;
-  settled: Settled[];
+  settled: WebhookSettlement[];
 }
 
 export interface SettleAnswer {
@@ -192,7 +192,7 @@ interface Health {
   atMs: number;
 }
 
-function note(healths: Map<string, Health>, settled: Settled): void {
+function note(healths: Map<string, Health>, settled: WebhookSettlement): void {
   const health = healths.get(settled.webhookId) ?? { succeeded: false, gone: false, atMs: settled.atMs };
   health.succeeded ||= settled.result === 'succeeded';
   health.gone ||= settled.result === 'gone';
@@ -201,7 +201,7 @@ function note(healths: Map<string, Health>, settled: Settled): void {
 }
 
 /** Updates the health of every endpoint that was tried; returns those that were disabled. `nowMs` is real time. */
-async function recordHealth(tx: Transaction, tried: readonly Settled[], nowMs: number): Promise<string[]> {
+async function recordHealth(tx: Transaction, tried: readonly WebhookSettlement[], nowMs: number): Promise<string[]> {
   const healths = new Map<string, Health>();
   for (const settled of tried) note(healths, settled);
   const disabled: string[] = [];

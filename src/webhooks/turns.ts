@@ -10,7 +10,7 @@
 import { turnSql, WEBHOOK_WORK } from '../events/events.ts';
 import type { Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
-import { HELD_BACK, holdBack, type Work } from '../work/work.ts';
+import { HELD, holdBack, type Work } from '../work/work.ts';
 
 interface Place {
   seq: number;
@@ -106,7 +106,7 @@ async function mustWait(
   );
   const earlier = '(ref < ? OR (ref = ? AND seq < ?))';
   const active = await tx.get(
-    `SELECT seq FROM work WHERE kind = ? AND subject = ? AND turn = ? AND held < ${HELD_BACK} AND (leased > 0 OR ${earlier})
+    `SELECT seq FROM work WHERE kind = ? AND subject = ? AND turn = ? AND held < ${HELD.behind} AND (leased > 0 OR ${earlier})
        AND seq NOT IN (SELECT claimed.seq FROM ${claimed.sql}) LIMIT 1`,
     WEBHOOK_WORK,
     subject,
@@ -119,7 +119,7 @@ async function mustWait(
   if (active) return true;
   const freed = await tx.run(
     `UPDATE work SET held = 0, due = ? WHERE seq = (SELECT seq FROM work WHERE kind = ? AND subject = ? AND turn = ?
-       AND held = ${HELD_BACK} AND ${earlier} ORDER BY ref, seq LIMIT 1)`,
+       AND held = ${HELD.behind} AND ${earlier} ORDER BY ref, seq LIMIT 1)`,
     nowMs,
     WEBHOOK_WORK,
     subject,
@@ -132,7 +132,7 @@ async function mustWait(
 }
 
 /** A row whose attempt has ended. */
-export interface Ended {
+export interface FinishedRow {
   webhookId: string;
   turn: string | null;
   eventSeq: number;
@@ -141,14 +141,14 @@ export interface Ended {
 }
 
 /** Frees the next row of each turn; returns the number of freed rows. */
-export async function passTurns(tx: Transaction, ended: readonly Ended[], nowMs: number): Promise<number> {
-  const inTurn = ended.filter((one): one is Ended & { turn: string } => one.turn !== null);
+export async function passTurns(tx: Transaction, ended: readonly FinishedRow[], nowMs: number): Promise<number> {
+  const inTurn = ended.filter((one): one is FinishedRow & { turn: string } => one.turn !== null);
   await lockTurns(tx, inTurn);
   let freed = 0;
   for (const { webhookId, turn, eventSeq, isRetried } of inTurn) {
     freed += await tx.run(
       `UPDATE work SET held = 0, due = ? WHERE seq = (SELECT seq FROM work WHERE kind = ? AND subject = ? AND turn = ?
-         AND held = ${HELD_BACK} AND ref < ? ORDER BY ref, seq LIMIT 1)`,
+         AND held = ${HELD.behind} AND ref < ? ORDER BY ref, seq LIMIT 1)`,
       nowMs,
       WEBHOOK_WORK,
       webhookId,
@@ -162,7 +162,7 @@ export async function passTurns(tx: Transaction, ended: readonly Ended[], nowMs:
 /** Frees all rows of an endpoint that are held back, because it is no longer ordered, enabled, or there. */
 export async function endTurns(tx: Transaction, webhookId: string, nowMs: number): Promise<void> {
   await tx.run(
-    `UPDATE work SET held = 0, due = ? WHERE kind = ? AND subject = ? AND turn IS NOT NULL AND held = ${HELD_BACK}`,
+    `UPDATE work SET held = 0, due = ? WHERE kind = ? AND subject = ? AND turn IS NOT NULL AND held = ${HELD.behind}`,
     nowMs,
     WEBHOOK_WORK,
     webhookId,

@@ -14,8 +14,8 @@ import type { Notify } from '../base/notice.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import type { Database } from '../storage/database.ts';
 import {
-  type Claimed,
   type ClaimRequest,
+  type ClaimResult,
   Engine,
   type EngineOptions,
   type FairQueue,
@@ -35,7 +35,7 @@ import { clampDueOperation } from './claim.ts';
 import { type EndpointLane, EndpointLanes, LANE_LIMITS, type LaneLimits } from './lanes.ts';
 import { sendDueNotices } from './notices.ts';
 import { createPace } from './pace.ts';
-import type { Settled } from './settle.ts';
+import type { WebhookSettlement } from './settle.ts';
 
 const CLAIM_BATCH = 256;
 /** Rows of normal lanes in memory up to which claims follow each other. */
@@ -105,12 +105,12 @@ function isAlone({ quarantined, job }: WebhookItem): boolean {
   return quarantined || job.crashes > 0;
 }
 
-class WebhookWorker implements WorkKind<WebhookItem, Settled> {
+class WebhookWorker implements WorkKind<WebhookItem, WebhookSettlement> {
   readonly crashDelayMs = 60_000;
   /** Every group of recorded results nudges webhooks; the gap keeps these checks cheap if no endpoint subscribes to them. */
   readonly claimGapMs = 20;
   readonly queue: EndpointQueue;
-  readonly engine: Engine<WebhookItem, Settled>;
+  readonly engine: Engine<WebhookItem, WebhookSettlement>;
   readonly pace = createPace(() => this.start());
   readonly #deps: WebhookDeps;
   readonly #runner: AttemptRunner;
@@ -129,17 +129,17 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
     return this.#runner.kind;
   }
 
-  async claim(request: ClaimRequest): Promise<Claimed<WebhookItem>> {
+  async claim(request: ClaimRequest): Promise<ClaimResult<WebhookItem>> {
     const { freed, ...claimed } = await this.#runner.claim(request);
     if (freed > 0) this.engine.nudge();
     return claimed;
   }
 
-  deadLetter(item: WebhookItem): Settled {
+  deadLetter(item: WebhookItem): WebhookSettlement {
     return this.#runner.deadLetter(item);
   }
 
-  withoutAttempt(item: WebhookItem): Settled | undefined {
+  withoutAttempt(item: WebhookItem): WebhookSettlement | undefined {
     return this.#runner.withoutAttempt(item);
   }
 
@@ -210,7 +210,7 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
     }
   }
 
-  async record(settled: Settled[]): Promise<number[]> {
+  async record(settled: WebhookSettlement[]): Promise<number[]> {
     const { lost, disabled, freed } = await this.#runner.settle(settled);
     if (freed > 0) this.engine.nudge();
     for (const webhookId of disabled) {
@@ -221,7 +221,7 @@ class WebhookWorker implements WorkKind<WebhookItem, Settled> {
     return lost;
   }
 
-  isFinal({ result }: Settled): boolean {
+  isFinal({ result }: WebhookSettlement): boolean {
     return result !== 'retry';
   }
 

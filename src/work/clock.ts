@@ -14,7 +14,7 @@ import type { Log } from '../base/log.ts';
 import type { Mode } from '../base/mode.ts';
 import { shared, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
-import { HELD_BACK } from './enqueue.ts';
+import { HELD } from './enqueue.ts';
 
 export interface Owner {
   accountId: string;
@@ -92,7 +92,7 @@ export interface SandboxRows {
 export function freeSandboxRows(tx: Transaction, rows: SandboxRows): Promise<SandboxRow[]> | SandboxRow[] {
   return tx.all<SandboxRow>(
     `SELECT seq, fence, kind, subject, attempts, due FROM work
-     WHERE account_id = ? AND mode = 'sandbox' AND leased = 0 AND held < ${HELD_BACK} AND due <= ? AND kind IN (?, ?)
+     WHERE account_id = ? AND mode = 'sandbox' AND leased = 0 AND held < ${HELD.behind} AND due <= ? AND kind IN (?, ?)
        AND crashes < 2 ORDER BY due, seq LIMIT ?`,
     rows.accountId,
     rows.untilMs,
@@ -108,7 +108,7 @@ export async function outstandingWorkOf(
 ): Promise<{ held: number; due: number }> {
   const row = await tx.get<{ held: number; due: number }>(
     `SELECT coalesce(sum(CASE WHEN leased > 0 THEN 1 ELSE 0 END), 0) AS held,
-       coalesce(sum(CASE WHEN leased = 0 AND held < ${HELD_BACK} AND due <= ? THEN 1 ELSE 0 END), 0) AS due
+       coalesce(sum(CASE WHEN leased = 0 AND held < ${HELD.behind} AND due <= ? THEN 1 ELSE 0 END), 0) AS due
      FROM work WHERE account_id = ? AND mode = 'sandbox' AND kind IN (?, ?) AND crashes < 2`,
     untilMs,
     accountId,

@@ -28,14 +28,14 @@ export interface NewWork {
   subject: string;
   /** A number whose meaning the kind defines. */
   ref: number;
-  /** Rows of one lane run one after another; lanes are independent. */
+  /** Rows of one lane start in order and share a quota; they can run in parallel. */
   lane: string;
   /** Unix ms, real time: when the row is due, or until when it is leased. */
   dueMs: number;
   /** The creating transaction passes the row to its worker, without a claim. */
   isLeased?: boolean;
   /** The row is parked immediately, because its lane is full. */
-  isHeld?: boolean;
+  isParked?: boolean;
 }
 
 /** The fence of a row that was leased at its creation. */
@@ -61,18 +61,21 @@ export async function enqueue(
       ref: row.ref,
       lane: row.lane,
       due: row.dueMs,
-      leased: row.isLeased ? HELD : FREE,
+      leased: row.isLeased ? LEASED.taken : LEASED.free,
       fence: row.isLeased ? FIRST_FENCE : 0,
       attempts: 0,
       crashes: 0,
-      held: row.isHeld ? 1 : 0,
+      held: row.isParked ? HELD.parked : HELD.no,
     })),
   );
   return numbers;
 }
 
-/** A value of `held`: the row waits for another row, as its kind decides, and is not claimed until that frees it. Parked rows have 1. */
-export const HELD_BACK = 2;
-export const FREE = 0;
-export const HELD = 1;
-export const RUNNING = 2;
+/** Values of the column `leased`: whether a process has the row, and whether it runs it. */
+export const LEASED = { free: 0, taken: 1, running: 2 } as const;
+
+/**
+ * Values of the column `held`. A parked row waits until its lane has drained, and a row behind another one until its kind frees it. Neither is
+ * claimed.
+ */
+export const HELD = { no: 0, parked: 1, behind: 2 } as const;

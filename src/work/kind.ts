@@ -7,7 +7,7 @@
  * requires here.
  */
 import type { Clock } from '../base/clock.ts';
-import { type ClaimLimits, DEAD_LETTER_AFTER_CRASHES, isQuarantined, type Lease, type Taken } from './store.ts';
+import { type ClaimExtent, type ClaimLimits, DEAD_LETTER_AFTER_CRASHES, isQuarantined, type Lease } from './store.ts';
 
 /** A claimed row with the data that its attempt needs. */
 export interface Job extends Lease {
@@ -74,10 +74,10 @@ export interface ClaimRequest extends ClaimLimits {
   overQuota: string[];
 }
 
-export interface Claimed<I extends Item> {
+export interface ClaimResult<I extends Item> {
   items: I[];
   /** The extent of the claim, including rows that are not among the items. */
-  taken: Taken;
+  taken: ClaimExtent;
   /** Lanes of the request that still had due rows; these were parked. */
   overQuota: string[];
 }
@@ -86,7 +86,7 @@ export interface Claimed<I extends Item> {
 export interface Steps<I extends Item, R extends Lease> {
   /** The value of the table's column. */
   readonly kind: string;
-  claim(request: ClaimRequest): Promise<Claimed<I>>;
+  claim(request: ClaimRequest): Promise<ClaimResult<I>>;
   /** Returns the result of an item that was running in three crashes: it is not retried. */
   deadLetter(item: I): R;
   /** Returns the result of an item that ends or waits without an attempt; undefined if it needs one. */

@@ -33,7 +33,7 @@ import {
 } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import { clockOffsets, freeClocks, type Owner } from './clock.ts';
-import { FREE, HELD, HELD_BACK, RUNNING } from './enqueue.ts';
+import { HELD, LEASED } from './enqueue.ts';
 
 export const DEAD_LETTER_AFTER_CRASHES = 3;
 const QUARANTINE_AFTER_CRASHES = 2;
@@ -60,7 +60,7 @@ export interface Lease {
 }
 
 /** This SQL expression is the number that the end of a lease adds to `crashes`. */
-const CRASH = `(CASE WHEN leased = ${RUNNING} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;
+const CRASH = `(CASE WHEN leased = ${LEASED.running} OR (leased = ${LEASED.taken} AND crashes = 0) THEN 1 ELSE 0 END)`;
 
 export interface ClaimLimits {
   /** The current time in Unix ms; PostgreSQL uses the time of the database instead. */
@@ -88,14 +88,14 @@ export interface ClaimedWork extends Work {
 }
 
 /** The extent of a claim. */
-export interface Taken {
+export interface ClaimExtent {
   /** If this is the requested number, there may be more. */
   rows: number;
   /** The time since the first row became due, in ms; 0 if there was none. */
   overdueMs: number;
 }
 
-export function takenOf(rows: readonly ClaimedWork[]): Taken {
+export function takenOf(rows: readonly ClaimedWork[]): ClaimExtent {
   // Rows in quarantine are found in any case.
   const searched = rows.filter((row) => !isQuarantined(row));
   return { rows: rows.length, overdueMs: searched.reduce((most, row) => Math.max(most, row.overdue_ms), 0) };
@@ -109,8 +109,8 @@ export async function claim(tx: Transaction, options: Claim): Promise<ClaimedWor
   if (options.only) {
     const lease = rowset(tx, 'lease', LEASE, options.only);
     return tx.all<ClaimedWork>(
-      `UPDATE work SET leased = ${HELD}, held = 0, fence = fence + 1, due = ${now.sql} + CAST(? AS BIGINT)
-       WHERE leased = ${FREE} AND (seq, fence) IN (SELECT lease.seq, lease.fence FROM ${lease.sql})
+      `UPDATE work SET leased = ${LEASED.taken}, held = 0, fence = fence + 1, due = ${now.sql} + CAST(? AS BIGINT)
+       WHERE leased = ${LEASED.free} AND (seq, fence) IN (SELECT lease.seq, lease.fence FROM ${lease.sql})
        RETURNING ${CLAIMED_COLUMNS}, 0 AS overdue_ms`,
       ...now.params,
       options.leaseMs,
@@ -122,13 +122,13 @@ export async function claim(tx: Transaction, options: Claim): Promise<ClaimedWor
   const claimWhere = async (condition: string, limit: number, since: Fragment = ANY_TIME): Promise<ClaimedWork[]> => {
     const chosen = await chosenRows(tx, {
       sql: `SELECT seq, due FROM work WHERE kind = ? AND held = 0 AND due <= ${now.sql} ${since.sql} AND ${condition}
-         ${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)}`,
+         ${options.freeOnly ? `AND leased = ${LEASED.free}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)}`,
       params: [options.kind, ...now.params, ...since.params, limit],
     });
     if (chosen === undefined) return [];
     return tx.all<ClaimedWork>(
       `WITH chosen AS ${chosen.sql}
-       UPDATE work SET crashes = crashes + ${CRASH}, leased = ${HELD}, fence = fence + 1,
+       UPDATE work SET crashes = crashes + ${CRASH}, leased = ${LEASED.taken}, fence = fence + 1,
          due = ${now.sql} + CAST(? AS BIGINT)
        FROM chosen WHERE work.seq = chosen.seq
        RETURNING ${CLAIMED_COLUMNS}, ${overdueMs} AS overdue_ms`,
@@ -204,7 +204,7 @@ export async function markRunning(
   tx: Transaction,
   { leases, running }: { leases: Lease[]; running: boolean },
 ): Promise<void> {
-  await update(tx, leases, 'leased = ?', running ? RUNNING : HELD);
+  await update(tx, leases, 'leased = ?', running ? LEASED.running : LEASED.taken);
 }
 
 /** Deletes finished rows; returns the numbers of those that were still leased. Others stay unchanged. */
@@ -250,7 +250,7 @@ export async function reschedule(tx: Transaction, rows: readonly RowToReschedule
     })),
   );
   const changed = await tx.all<{ seq: number }>(
-    `UPDATE work SET leased = ${FREE}, due = lease.due, attempts = attempts + lease.tried,
+    `UPDATE work SET leased = ${LEASED.free}, due = lease.due, attempts = attempts + lease.tried,
        crashes = CASE WHEN lease.tried = 1 THEN 0 ELSE crashes END, cause = lease.cause, failed_at = lease.failed_at
      FROM ${lease.sql} WHERE work.seq = lease.seq AND work.fence = lease.fence AND work.leased > 0 RETURNING work.seq`,
     ...lease.params,
@@ -295,7 +295,7 @@ export async function settleLeases<T>(
 
 /** Releases rows without counting an attempt or a crash. Skips leases that were lost. */
 export async function release(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
-  await update(tx, leases, `leased = ${FREE}, due = ?`, dueMs);
+  await update(tx, leases, `leased = ${LEASED.free}, due = ?`, dueMs);
 }
 
 /** A row whose attempt failed because of a bug. */
@@ -308,7 +308,7 @@ export interface CrashedRow extends Lease {
 export async function recordCrashes(tx: Transaction, rows: readonly CrashedRow[]): Promise<ReadonlySet<number>> {
   const changed = new Set<number>();
   for (const row of rows) {
-    for (const seq of await update(tx, [row], `leased = ${FREE}, due = ?, crashes = crashes + 1`, row.dueMs))
+    for (const seq of await update(tx, [row], `leased = ${LEASED.free}, due = ?, crashes = crashes + 1`, row.dueMs))
       changed.add(seq);
   }
   return changed;
@@ -327,12 +327,12 @@ export const extendOperation = operation(
 
 /** Parks claimed rows whose lane is over its quota. They cannot be claimed again until resume() frees them. */
 export async function park(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
-  await update(tx, leases, `held = 1, leased = ${FREE}, due = ?`, dueMs);
+  await update(tx, leases, `held = ${HELD.parked}, leased = ${LEASED.free}, due = ?`, dueMs);
 }
 
 /** Holds claimed rows back until another row frees them. */
 export async function holdBack(tx: Transaction, leases: readonly Lease[], dueMs: number): Promise<void> {
-  await update(tx, leases, `held = ${HELD_BACK}, leased = ${FREE}, due = ?`, dueMs);
+  await update(tx, leases, `held = ${HELD.behind}, leased = ${LEASED.free}, due = ?`, dueMs);
 }
 
 export interface ParkedLane {

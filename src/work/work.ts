@@ -14,10 +14,10 @@ export {
   type SandboxRow,
 } from './clock.ts';
 export { Engine, type EngineOptions } from './engine.ts';
-export { enqueue, FIRST_FENCE, HELD_BACK, type NewWork, WORK } from './enqueue.ts';
+export { enqueue, FIRST_FENCE, HELD, type NewWork, WORK } from './enqueue.ts';
 export {
-  type Claimed,
   type ClaimRequest,
+  type ClaimResult,
   claimedItem,
   type FairQueue,
   type Item,
@@ -32,6 +32,7 @@ export { isFreeOnly, LEASE_MS } from './leases.ts';
 export {
   backlogOperation,
   type Claim,
+  type ClaimExtent,
   type ClaimLimits,
   claim,
   DEAD_LETTER_AFTER_CRASHES,
@@ -53,7 +54,6 @@ export {
   resume,
   resumeOperation,
   settleLeases,
-  type Taken,
   takenOf,
   type Work,
 } from './store.ts';

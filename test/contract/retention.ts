@@ -21,7 +21,7 @@ import { listInboxOperation, removeSandboxItemsOperation } from '../../src/sandb
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { claimOperation as claimWebhooksOperation } from '../../src/webhooks/claim.ts';
 import { removeWebhookDeliveriesOperation } from '../../src/webhooks/log-store.ts';
-import { type Settled, settleOperation as settleWebhooksOperation } from '../../src/webhooks/settle.ts';
+import { settleOperation as settleWebhooksOperation, type WebhookSettlement } from '../../src/webhooks/settle.ts';
 import { createEndpointOperation } from '../../src/webhooks/store.ts';
 import { acceptance, claimRequest, readEvents, settlement } from './mail.ts';
 import type { Scenario } from './stage.ts';
@@ -108,7 +108,7 @@ export const deliveries: Scenario = async (stage) => {
   await stage.act(acceptOperation, acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] }));
   const batch = await stage.database.execute(claimWebhooksOperation, { ...claimRequest(stage), overQuota: [] });
   const settled = batch.jobs.map(
-    (job, index): Settled => ({
+    (job, index): WebhookSettlement => ({
       seq: job.seq,
       fence: job.fence,
       accountId,

@@ -16,7 +16,7 @@ import {
   replayRangesOperation,
   setAsideOperation,
 } from '../../src/webhooks/replay-store.ts';
-import { type Settled, settleOperation } from '../../src/webhooks/settle.ts';
+import { settleOperation, type WebhookSettlement } from '../../src/webhooks/settle.ts';
 import {
   createEndpointOperation,
   dropDeliveriesOperation,
@@ -64,7 +64,12 @@ const claim = (stage: Stage, leaseMs = HOUR) => ({
   overQuota: [] as string[],
 });
 
-function settled(stage: Stage, batch: ClaimedBatch, job: WebhookJob, change: Partial<Settled> = {}): Settled {
+function settled(
+  stage: Stage,
+  batch: ClaimedBatch,
+  job: WebhookJob,
+  change: Partial<WebhookSettlement> = {},
+): WebhookSettlement {
   const event = batch.events.find((one) => one.seq === job.eventSeq)!;
   return {
     seq: job.seq,

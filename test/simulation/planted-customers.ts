@@ -157,8 +157,8 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
   },
   'parked work keeps its lease': {
     file: 'work/store.ts',
-    find: '`held = 1, leased = ${FREE}, due = ?`',
-    replace: '`held = 1, due = ?`',
+    find: '`held = ${HELD.parked}, leased = ${LEASED.free}, due = ?`',
+    replace: '`held = ${HELD.parked}, due = ?`',
     finds: /given up|not come to its end|before its time|a planned stop left/,
   },
   'sandbox events go to live webhooks': {
@@ -193,7 +193,7 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
   },
   'every expired lease counts as a crash': {
     file: 'work/store.ts',
-    find: 'const CRASH = `(CASE WHEN leased = ${RUNNING} OR (leased = ${HELD} AND crashes = 0) THEN 1 ELSE 0 END)`;',
+    find: 'const CRASH = `(CASE WHEN leased = ${LEASED.running} OR (leased = ${LEASED.taken} AND crashes = 0) THEN 1 ELSE 0 END)`;',
     replace: 'const CRASH = `(CASE WHEN leased > 0 THEN 1 ELSE 0 END)`;',
     finds: /counts another crash, and only waited/,
   },

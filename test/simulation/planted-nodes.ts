@@ -23,8 +23,8 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
   },
   'work that is passed in memory is not leased': {
     file: 'work/enqueue.ts',
-    find: '      due: row.dueMs,\n      leased: row.isLeased ? HELD : FREE,',
-    replace: '      due: row.isLeased ? 0 : row.dueMs,\n      leased: FREE,',
+    find: '      due: row.dueMs,\n      leased: row.isLeased ? LEASED.taken : LEASED.free,',
+    replace: '      due: row.isLeased ? 0 : row.dueMs,\n      leased: LEASED.free,',
     finds: /another copy after/,
   },
   'the idempotency record is not part of the transaction': {
@@ -52,14 +52,14 @@ export const PLANTED_NODES: Readonly<Record<string, Planted>> = {
   },
   'a node that lost its lease continues to the final dot': {
     file: 'delivery/attempt/attempt.ts',
-    find: "const holds = (): boolean => group.every((held) => held.state !== 'running' || engine.holds(held));",
+    find: "const holds = (): boolean => group.every((item) => item.state !== 'running' || engine.holds(item));",
     replace: 'const holds = (): boolean => true;',
     finds: /another copy after|and it counts/,
   },
   'work of a dead node is never taken over': {
     file: 'work/store.ts',
-    find: "${options.freeOnly ? `AND leased = ${FREE}` : ''}",
-    replace: "${tx.dialect === 'postgres' ? `AND leased = ${FREE}` : ''}",
+    find: "${options.freeOnly ? `AND leased = ${LEASED.free}` : ''}",
+    replace: "${tx.dialect === 'postgres' ? `AND leased = ${LEASED.free}` : ''}",
     finds: /not come to its end/,
   },
   'pauses are not shared between nodes': {

@@ -5,8 +5,8 @@ import type { Planted } from './planted.ts';
 export const PLANTED_OVERLAPPING: Readonly<Record<string, Planted>> = {
   'a claim does not lock the selected rows': {
     file: 'work/store.ts',
-    find: "${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)}",
-    replace: "${options.freeOnly ? `AND leased = ${FREE}` : ''} ORDER BY due LIMIT ?",
+    find: "${options.freeOnly ? `AND leased = ${LEASED.free}` : ''} ORDER BY due LIMIT ? ${skipLocked(tx)}",
+    replace: "${options.freeOnly ? `AND leased = ${LEASED.free}` : ''} ORDER BY due LIMIT ?",
   },
   'nodes wait for row locks of each other': {
     file: 'nodes/nodes.ts',

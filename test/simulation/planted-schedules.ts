@@ -47,8 +47,9 @@ export const PLANTED_SCHEDULES: Readonly<Record<string, Planted>> = {
   },
   'later retries are an hour late': {
     file: 'work/store.ts',
-    find: 'SET leased = ${FREE}, due = lease.due, attempts',
-    replace: 'SET leased = ${FREE}, due = lease.due + CASE WHEN work.attempts > 0 THEN 3600000 ELSE 0 END, attempts',
+    find: 'SET leased = ${LEASED.free}, due = lease.due, attempts',
+    replace:
+      'SET leased = ${LEASED.free}, due = lease.due + CASE WHEN work.attempts > 0 THEN 3600000 ELSE 0 END, attempts',
     finds: /attempt \d+ of .* late/,
   },
   'a webhook retry uses the previous delay': {

@@ -171,7 +171,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: 'isSuppressed: () => false,',
     also: {
       file: 'delivery/record/results.ts',
-      find: '    if (held.job.suppressed) return this.suppressed(held);\n',
+      find: '    if (item.job.suppressed) return this.suppressed(item);\n',
       replace: '',
     },
     finds: /, which is suppressed/,
@@ -201,9 +201,9 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'a clock change expires messages without an attempt': {
     file: 'delivery/record/results.ts',
-    find: '    if (held.job.suppressed) return this.suppressed(held);\n',
+    find: '    if (item.job.suppressed) return this.suppressed(item);\n',
     replace:
-      '    if (held.job.suppressed) return this.suppressed(held);\n    if (this.nowOf(held) > held.job.expiresAt) return this.of(held, { outcome: deadLettered(), facts: null });\n',
+      '    if (item.job.suppressed) return this.suppressed(item);\n    if (this.nowOf(item) > item.job.expiresAt) return this.of(item, { outcome: deadLettered(), facts: null });\n',
     finds: /expired by a clock that was set|bounced, and nobody refused it/,
   },
   'a server that asks for a pause gets none': {

@@ -16,7 +16,7 @@ import type { Destination, Registry } from '../destinations/registry.ts';
 import type { SendLimits } from '../destinations/shares.ts';
 import { classify, expiredWhileSuspended } from '../outcome/outcome.ts';
 import { NO_SIGNAL, signalByRules } from '../outcome/signal.ts';
-import type { HeldMessage } from '../queue/held.ts';
+import type { DeliveryItem } from '../queue/delivery-item.ts';
 import type { Results } from '../record/results.ts';
 import type { Settlement } from '../record/settle.ts';
 import { isRelay } from '../routing/route.ts';
@@ -28,7 +28,7 @@ import { isStillVerified, type KeysFor, type PreparedEmail, prepare } from './pr
 import { nothingSent, type Progress, type Senders, type Transmission, transmit } from './transmit.ts';
 
 export interface AttemptDeps {
-  engine: Pick<Engine<HeldMessage, Settlement>, 'isOpen' | 'holds'>;
+  engine: Pick<Engine<DeliveryItem, Settlement>, 'isOpen' | 'holds'>;
   registry: Pick<Registry, 'pauseOf'>;
   limits: Pick<Limits, 'pauseRules'>;
   sendLimits: Pick<SendLimits, 'of'>;
@@ -66,7 +66,7 @@ export class Attempts {
   /** Attempts the group, over `session` if it fits. */
   async run(
     destination: Destination,
-    group: HeldMessage[],
+    group: DeliveryItem[],
     { session, progress }: { session: PooledSession | undefined; progress: Progress },
   ): Promise<AttemptReport> {
     const startedMs = this.#deps.clock.now();
@@ -74,15 +74,15 @@ export class Attempts {
       return { startedMs, elapsedMs: 0, results, signal: NO_SIGNAL, pooled: session };
     };
     const { job } = group[0]!;
-    if (job.mode === 'sandbox') return unsent(group.map((held) => this.#simulate(held)));
-    if (await this.#isSuspended(job.accountId)) return unsent(group.map((held) => this.#suspended(held)));
+    if (job.mode === 'sandbox') return unsent(group.map((item) => this.#simulate(item)));
+    if (await this.#isSuspended(job.accountId)) return unsent(group.map((item) => this.#suspended(item)));
     const suppressed = await this.#suppressedSinceClaim(group, startedMs);
-    if (suppressed === undefined) return unsent(group.map((held) => ({ held, kind: 'released' })));
+    if (suppressed === undefined) return unsent(group.map((item) => ({ item, kind: 'released' })));
     if (suppressed.length === 0) return this.#attempt(destination, group, { session, progress, startedMs });
-    const unwanted = suppressed.map((held): AttemptResult => {
-      return { held, kind: 'settled', settlement: this.#deps.results.suppressed(held) };
+    const unwanted = suppressed.map((item): AttemptResult => {
+      return { item, kind: 'settlement', settlement: this.#deps.results.suppressed(item) };
     });
-    const wanted = group.filter((held) => !suppressed.includes(held));
+    const wanted = group.filter((item) => !suppressed.includes(item));
     if (wanted.length === 0) return unsent(unwanted);
     const report = await this.#attempt(destination, wanted, { session, progress, startedMs });
     return { ...report, results: [...report.results, ...unwanted] };
@@ -91,7 +91,7 @@ export class Attempts {
   /** Sends the group, within the deadline. */
   async #attempt(
     destination: Destination,
-    group: HeldMessage[],
+    group: DeliveryItem[],
     { session, progress, startedMs }: { session: PooledSession | undefined; progress: Progress; startedMs: number },
   ): Promise<AttemptReport> {
     const attempt: Cuttable = { startedAtMs: startedMs, pooled: session, isCut: false };
@@ -114,10 +114,10 @@ export class Attempts {
   }
 
   /** Returns the result of a simulated server. */
-  #simulate(held: HeldMessage): AttemptResult {
+  #simulate(item: DeliveryItem): AttemptResult {
     const { results, random } = this.#deps;
-    const settlement = simulateSandbox(held.job, { nowMs: results.nowOf(held), random: random() });
-    return { held, kind: 'settled', settlement };
+    const settlement = simulateSandbox(item.job, { nowMs: results.nowOf(item), random: random() });
+    return { item, kind: 'settlement', settlement };
   }
 
   async #isSuspended(accountId: string): Promise<boolean> {
@@ -133,15 +133,15 @@ export class Attempts {
    * Returns the messages whose address was suppressed while they waited in memory, which a stalled destination can make long. Undefined if
    * the list cannot be read.
    */
-  async #suppressedSinceClaim(group: readonly HeldMessage[], nowMs: number): Promise<HeldMessage[] | undefined> {
+  async #suppressedSinceClaim(group: readonly DeliveryItem[], nowMs: number): Promise<DeliveryItem[] | undefined> {
     const old = group.filter(({ claimedMs }) => nowMs - claimedMs > SUPPRESSION_MAX_AGE_MS);
     if (old.length === 0) return [];
     const { accountId, mode } = old[0]!.job;
-    const keyOf = ({ job }: HeldMessage): string => sameAddressKey(job.recipient);
-    const addresses = old.map((held) => ({ accountId, mode, email: keyOf(held) }));
+    const keyOf = ({ job }: DeliveryItem): string => sameAddressKey(job.recipient);
+    const addresses = old.map((item) => ({ accountId, mode, email: keyOf(item) }));
     try {
       const found = await this.#deps.database.execute(suppressedAmongOperation, { addresses, nowMs });
-      return old.filter((held) => found.includes(keyOf(held)));
+      return old.filter((item) => found.includes(keyOf(item)));
     } catch (error) {
       this.#deps.log.warn({ error: (error as Error).message }, 'suppression lookup failed');
       return undefined;
@@ -149,10 +149,14 @@ export class Attempts {
   }
 
   /** Releases a message of a suspended account; bounces it if its lifetime has ended. */
-  #suspended(held: HeldMessage): AttemptResult {
+  #suspended(item: DeliveryItem): AttemptResult {
     const { results } = this.#deps;
-    if (results.nowOf(held) < held.job.expiresAt) return { held, kind: 'released' };
-    return { held, kind: 'settled', settlement: results.of(held, { outcome: expiredWhileSuspended(), facts: null }) };
+    if (results.nowOf(item) < item.job.expiresAt) return { item, kind: 'released' };
+    return {
+      item,
+      kind: 'settlement',
+      settlement: results.of(item, { outcome: expiredWhileSuspended(), facts: null }),
+    };
   }
 
   /** Resolves with undefined if the deadline passes first. */
@@ -170,7 +174,7 @@ export class Attempts {
 
   async #send(
     destination: Destination,
-    group: HeldMessage[],
+    group: DeliveryItem[],
     attempt: Cuttable,
     progress: Progress,
   ): Promise<Transmission> {
@@ -180,7 +184,7 @@ export class Attempts {
     const { key } = destination;
     // A pause, a stop, or a storage failure may have happened in the meantime: start nothing then.
     if (!engine.isOpen || registry.pauseOf(key)) return nothingSent(group, attempt.pooled);
-    const holds = (): boolean => group.every((held) => held.state !== 'running' || engine.holds(held));
+    const holds = (): boolean => group.every((item) => item.state !== 'running' || engine.holds(item));
     return transmit({
       group,
       destination: key,
@@ -206,7 +210,7 @@ export class Attempts {
   }
 
   /** Prepares the content to send, once for all recipients of the email in memory. */
-  async #prepare({ email, job }: HeldMessage): Promise<PreparedEmail> {
+  async #prepare({ email, job }: DeliveryItem): Promise<PreparedEmail> {
     const { blobs, keysFor, log } = this.#deps;
     if (email.prepared && !(await isStillVerified(job, keysFor).catch(() => false))) email.prepared = undefined;
     email.prepared ??= prepare(job, email.inline, { blobs, keysFor, log, bodyHashes: this.#bodyHashes });
@@ -217,13 +221,13 @@ export class Attempts {
 
   #byRules({ key }: Destination, transmission: Transmission): Transmission {
     const refusals = transmission.results.flatMap((one) =>
-      one.kind === 'ended' ? [{ outcome: one.outcome, host: one.facts.host }] : [],
+      one.kind === 'classified' ? [{ outcome: one.outcome, host: one.facts.host }] : [],
     );
     const signal = signalByRules(this.#deps.limits.pauseRules(key), transmission.signal, refusals);
     return { ...transmission, signal };
   }
 
-  #cutOff(destination: Destination, group: HeldMessage[], { startedAtMs, pooled }: Cuttable): AttemptResult[] {
+  #cutOff(destination: Destination, group: DeliveryItem[], { startedAtMs, pooled }: Cuttable): AttemptResult[] {
     const { results, log, deadlineMs } = this.#deps;
     log.error({ messageId: group[0]!.job.messageId, deadlineMs }, 'delivery attempt timed out');
     const message = `the attempt did not end within ${Math.round(deadlineMs / 1000)} s and was cut off`;
@@ -239,12 +243,12 @@ export class Attempts {
       tlsFallback: session?.tlsFallback,
       dialogue: [],
     };
-    return group.map((held) => ({ held, kind: 'settled', settlement: results.of(held, { outcome, facts }) }));
+    return group.map((item) => ({ item, kind: 'settlement', settlement: results.of(item, { outcome, facts }) }));
   }
 }
 
 /** Closes the session, which can no longer be used, and drops the content, which may be the cause. */
-function abandon(group: readonly HeldMessage[], { pooled }: Cuttable): void {
+function abandon(group: readonly DeliveryItem[], { pooled }: Cuttable): void {
   group[0]!.email.prepared = undefined;
   pooled?.session.destroy();
 }

@@ -2,21 +2,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { classify } from '../outcome/outcome.ts';
-import type { HeldMessage } from '../queue/held.ts';
+import type { DeliveryItem } from '../queue/delivery-item.ts';
 import type { AttemptFacts } from '../record/settle.ts';
-import { type AttemptResult, type Ended, laterResult } from './pass.ts';
+import { type AttemptResult, type ClassifiedResult, laterResult } from './pass.ts';
 
-const held = {} as HeldMessage;
+const item = {} as DeliveryItem;
 
-const ended = (code: number, host: string): Ended => ({
-  held,
-  kind: 'ended',
+const ended = (code: number, host: string): ClassifiedResult => ({
+  item,
+  kind: 'classified',
   outcome: classify({ stage: 'rcpt', reply: { code, text: 'reply', lines: ['reply'] }, relay: false }),
   facts: { host, dialogue: [{ atMs: 0, direction: 'S', text: `${code} from ${host}` }] } as unknown as AttemptFacts,
 });
 
 const codeOf = (result: AttemptResult): number | null | undefined =>
-  result.kind === 'ended' ? result.outcome.smtpCode : undefined;
+  result.kind === 'classified' ? result.outcome.smtpCode : undefined;
 
 test('the result at the later MX host applies', () => {
   assert.equal(codeOf(laterResult(undefined, ended(451, 'mx1'))), 451);
@@ -30,6 +30,6 @@ test('a permanent failure at a later MX host does not override an earlier deferr
 });
 
 test('the reply of an earlier MX host is recorded if the later one did not reply for the recipient', () => {
-  assert.equal(codeOf(laterResult(ended(451, 'mx1'), { held, kind: 'put back' })), 451);
-  assert.equal(laterResult(undefined, { held, kind: 'put back' }).kind, 'put back');
+  assert.equal(codeOf(laterResult(ended(451, 'mx1'), { item, kind: 'put back' })), 451);
+  assert.equal(laterResult(undefined, { item, kind: 'put back' }).kind, 'put back');
 });

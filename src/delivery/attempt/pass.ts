@@ -13,7 +13,7 @@ import {
   requiresStartTls,
 } from '../outcome/session-replies.ts';
 import { type Signal, signalOfSession } from '../outcome/signal.ts';
-import type { HeldMessage, Hop } from '../queue/held.ts';
+import type { DeliveryItem, Hop } from '../queue/delivery-item.ts';
 import type { AttemptFacts, Settlement } from '../record/settle.ts';
 import type { HostMemory } from '../routing/hosts.ts';
 import { type Candidate, isRelay } from '../routing/route.ts';
@@ -25,25 +25,25 @@ const MAX_RETURNS_OF_REST = 50;
 /** Times a message without a session is put back: more, because a peer may refuse sessions for hours. */
 const MAX_RETURNS_WITHOUT_SESSION = 20;
 
-/** A recipient whose attempt has ended with this outcome. */
-export interface Ended {
-  held: HeldMessage;
-  kind: 'ended';
+/** A recipient whose attempt has ended with this outcome, from which apply.ts builds the settlement. */
+export interface ClassifiedResult {
+  item: DeliveryItem;
+  kind: 'classified';
   outcome: Outcome;
   facts: AttemptFacts;
 }
 
 /** The result of an attempt for one recipient, and what is to happen next. */
 export type AttemptResult =
-  | Ended
-  /** The result is final. */
-  | { held: HeldMessage; kind: 'settled'; settlement: Settlement }
+  | ClassifiedResult
+  /** The settlement is already known: a simulated, suppressed, expired, or timed-out message. */
+  | { item: DeliveryItem; kind: 'settlement'; settlement: Settlement }
   /** The message returns to the queue; no attempt is counted unless an earlier host replied. */
-  | { held: HeldMessage; kind: 'put back' }
+  | { item: DeliveryItem; kind: 'put back' }
   /** The message returns to the database: its account may not send now. */
-  | { held: HeldMessage; kind: 'released' }
+  | { item: DeliveryItem; kind: 'released' }
   /** The attempt continues at another destination. */
-  | { held: HeldMessage; kind: 'continues'; hop: Hop };
+  | { item: DeliveryItem; kind: 'continues'; hop: Hop };
 
 /** The result of one attempt with a group of messages. Values only: apply.ts acts on them. */
 export interface AttemptReport {
@@ -60,15 +60,18 @@ export interface AttemptReport {
  * Whether the result at an earlier host outweighs this one: this host was not reached, or permanently refused a message that the other one
  * deferred and may still accept. If the earlier host could not be reached, the later result counts.
  */
-function isOutweighed({ held, outcome: { kind, smtpCode } }: Ended, before: Pick<Outcome, 'smtpCode'>): boolean {
-  const { hosts, pause } = held.hop.detour!;
+function isOutweighed(
+  { item, outcome: { kind, smtpCode } }: ClassifiedResult,
+  before: Pick<Outcome, 'smtpCode'>,
+): boolean {
+  const { hosts, pause } = item.hop.detour!;
   if (kind === 'permanent') return hosts > 0 || pause !== undefined;
   return kind === 'temporary' && smtpCode === null && before.smtpCode !== null;
 }
 
 /** Combines the outcome of an attempt with its results at earlier destinations: the outcome that counts, and the complete dialogue. */
-export function conclude(now: Ended): Ended {
-  const { before, pause } = now.held.hop.detour ?? {};
+export function conclude(now: ClassifiedResult): ClassifiedResult {
+  const { before, pause } = now.item.hop.detour ?? {};
   if (pause && isOutweighed(now, pause.outcome)) {
     return { ...now, outcome: pause.outcome, facts: { ...now.facts, host: pause.host } };
   }
@@ -83,8 +86,8 @@ export function conclude(now: Ended): Ended {
 export type AttemptTiming = Pick<AttemptFacts, 'startedAtMs' | 'durationMs'>;
 
 /** Whether a recipient may be put back once more without an attempt. */
-export function mayReturn(held: HeldMessage, most: number = MAX_RETURNS): boolean {
-  return held.returns < most;
+export function mayReturn(item: DeliveryItem, most: number = MAX_RETURNS): boolean {
+  return item.returns < most;
 }
 
 /** One transaction over a session, and the results of its recipients. */
@@ -122,28 +125,28 @@ function factsOf(pass: Pass): AttemptFacts {
 
 /** The result of each recipient, in their order. */
 export function classifyPass(
-  { group, destination }: { group: readonly HeldMessage[]; destination: string },
+  { group, destination }: { group: readonly DeliveryItem[]; destination: string },
   pass: Pass,
 ): AttemptResult[] {
   const { sent, reused, pooled } = pass;
   const facts = factsOf(pass);
   const recipientCount = sent.recipients.filter(({ stage }) => stage === 'dot').length;
-  return group.map((held, index): AttemptResult => {
+  return group.map((item, index): AttemptResult => {
     const result = sent.recipients[index]!;
     const isCanceled = result.cause === 'ECANCELLED' && result.stage !== 'dot';
-    const isRest = isBeyondRecipientLimit(result, sent.recipients) && mayReturn(held, MAX_RETURNS_OF_REST);
-    const isSessionOver = reused && (isSilentClose(result) || isReuseRefused(result)) && mayReturn(held);
-    if (isCanceled || isRest || isSessionOver) return { held, kind: 'put back' };
+    const isRest = isBeyondRecipientLimit(result, sent.recipients) && mayReturn(item, MAX_RETURNS_OF_REST);
+    const isSessionOver = reused && (isSilentClose(result) || isReuseRefused(result)) && mayReturn(item);
+    if (isCanceled || isRest || isSessionOver) return { item, kind: 'put back' };
     const isTlsMissing = pooled.session.tls === undefined && requiresStartTls(result);
     const stage = isTlsMissing ? 'starttls' : result.stage;
     const outcome = classify({ ...result, stage, relay: isRelay(destination), recipientCount });
-    return { held, kind: 'ended', outcome, facts };
+    return { item, kind: 'classified', outcome, facts };
   });
 }
 
 /** Whether the recipient continues at the next host immediately. */
 export function continuesAtNextHost(one: AttemptResult, result: RecipientResult): boolean {
-  return one.kind === 'ended' && goesToNextHost(one.outcome, result);
+  return one.kind === 'classified' && goesToNextHost(one.outcome, result);
 }
 
 /**
@@ -152,14 +155,14 @@ export function continuesAtNextHost(one: AttemptResult, result: RecipientResult)
  * session turned out to be closed.
  */
 export function laterResult(before: AttemptResult | undefined, now: AttemptResult): AttemptResult {
-  if (before?.kind !== 'ended') return now;
+  if (before?.kind !== 'classified') return now;
   if (now.kind === 'put back') return before;
-  if (now.kind !== 'ended' || now.outcome.kind !== 'permanent') return now;
+  if (now.kind !== 'classified' || now.outcome.kind !== 'permanent') return now;
   return { ...before, facts: { ...before.facts, dialogue: now.facts.dialogue } };
 }
 
 /** Records what a pass showed about an address; ends the session if it may carry no more messages. */
-export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: readonly HeldMessage[]): void {
+export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: readonly DeliveryItem[]): void {
   const peer = peerOf(pooled);
   if (reused && sent.recipients.every(isReuseRefused)) {
     hosts.reuseFailed(peer);
@@ -186,7 +189,7 @@ export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: 
 export function remainingHosts({ pooled, sent }: Pass, going: readonly AttemptResult[]): Candidate[] {
   const { host, address } = peerOf(pooled);
   const isOfMailbox = (one: AttemptResult): boolean =>
-    one.kind === 'ended' && one.outcome.owner === 'recipient' && one.outcome.category !== 'greylisted';
+    one.kind === 'classified' && one.outcome.owner === 'recipient' && one.outcome.category !== 'greylisted';
   const rest = going.every(isOfMailbox) ? pooled.rest.filter((one) => one.host !== host) : pooled.rest;
   return sent.pipeliningFailed && rest.length === 0 ? [{ ...pooled.candidate, addresses: [address] }] : rest;
 }
@@ -195,7 +198,7 @@ export function remainingHosts({ pooled, sent }: Pass, going: readonly AttemptRe
 export function signalOfPass({ pooled, sent }: Pass, results: readonly AttemptResult[]): Signal {
   const answers = results.map((one, index) => ({
     result: sent.recipients[index]!,
-    outcome: one.kind === 'ended' ? one.outcome : undefined,
+    outcome: one.kind === 'classified' ? one.outcome : undefined,
   }));
   return signalOfSession(answers, pooled.session.remoteHost);
 }
@@ -204,7 +207,7 @@ export function signalOfPass({ pooled, sent }: Pass, results: readonly AttemptRe
 export function putBackRefused(signal: Signal, results: readonly AttemptResult[]): AttemptResult[] {
   if (signal.kind !== 'connection-limit') return [...results];
   return results.map((one): AttemptResult => {
-    const isAgain = one.kind === 'ended' && mayReturn(one.held, MAX_RETURNS_WITHOUT_SESSION);
-    return isAgain ? { held: one.held, kind: 'put back' } : one;
+    const isAgain = one.kind === 'classified' && mayReturn(one.item, MAX_RETURNS_WITHOUT_SESSION);
+    return isAgain ? { item: one.item, kind: 'put back' } : one;
   });
 }

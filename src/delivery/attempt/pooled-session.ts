@@ -1,6 +1,6 @@
 /** A session that is kept for the next message, what a message requires of a session, and the sets of idle and closing sessions. */
 import type { SmtpSession, TlsNeed } from '../../net/smtp-client.ts';
-import type { Detour } from '../queue/held.ts';
+import type { Detour } from '../queue/delivery-item.ts';
 import { peerKey, satisfies, type TlsPolicyName } from '../routing/hosts.ts';
 import type { Candidate } from '../routing/route.ts';
 

@@ -23,7 +23,7 @@ import { limitsOf } from '../../net/smtp-limits.ts';
 import type { Shares } from '../destinations/shares.ts';
 import { classify, type Evidence } from '../outcome/outcome.ts';
 import { laterSignal, NO_SIGNAL, requestsFewerConnections, type Signal, signalOfOpening } from '../outcome/signal.ts';
-import type { Detour, HeldMessage } from '../queue/held.ts';
+import type { DeliveryItem, Detour } from '../queue/delivery-item.ts';
 import type { AttemptFacts } from '../record/settle.ts';
 import { ELSEWHERE, type OpenFailure } from '../routing/candidates.ts';
 import { feedbackFields } from '../routing/feedback-address.ts';
@@ -81,7 +81,7 @@ export interface Progress {
 }
 
 export interface TransmissionRequest {
-  group: HeldMessage[];
+  group: DeliveryItem[];
   destination: string;
   prepared: PreparedEmail;
   pooled: PooledSession | undefined;
@@ -106,8 +106,8 @@ const NO_FACTS = { host: null, address: null, tls: null, dialogue: [] };
 const NO_HOSTS: ReadonlySet<string> = new Set();
 
 /** Puts all messages back and keeps the session. */
-export function nothingSent(group: readonly HeldMessage[], pooled: PooledSession | undefined): Transmission {
-  return { pooled, results: group.map((held) => ({ held, kind: 'put back' as const })), signal: NO_SIGNAL };
+export function nothingSent(group: readonly DeliveryItem[], pooled: PooledSession | undefined): Transmission {
+  return { pooled, results: group.map((item) => ({ item, kind: 'put back' as const })), signal: NO_SIGNAL };
 }
 
 /** Returns the result for an email that could not be prepared, whatever its destination. */
@@ -118,7 +118,7 @@ function unpreparedResult(
 ): Transmission {
   const outcome = classify({ ...evidence, relay: isRelay(attempt.destination) });
   const facts = { ...NO_FACTS, ...clocked };
-  const results = attempt.group.map((held) => ({ held, kind: 'ended' as const, outcome, facts }));
+  const results = attempt.group.map((item) => ({ item, kind: 'classified' as const, outcome, facts }));
   return { pooled: attempt.pooled, results, signal: NO_SIGNAL };
 }
 
@@ -130,14 +130,16 @@ function countOpenSessions({ senders: { connections }, destination, group }: Tra
 function notOpenedResult(attempt: TransmissionRequest, opened: OpenFailure, clocked: AttemptTiming): Transmission {
   const { evidence, facts, forNeed: isForNeed, isPassedOver } = opened;
   const outcome = classify(evidence);
-  const isPutBack = (held: HeldMessage): boolean =>
-    evidence.cause === 'ECANCELLED' || (evidence.cause === ELSEWHERE && mayReturn(held));
+  const isPutBack = (item: DeliveryItem): boolean =>
+    evidence.cause === 'ECANCELLED' || (evidence.cause === ELSEWHERE && mayReturn(item));
   const signal = isPassedOver
     ? NO_SIGNAL
     : signalOfOpening({ evidence, host: facts.host, isForNeed, open: countOpenSessions(attempt) }, outcome);
   const results = attempt.group.map(
-    (held): AttemptResult =>
-      isPutBack(held) ? { held, kind: 'put back' } : { held, kind: 'ended', outcome, facts: { ...facts, ...clocked } },
+    (item): AttemptResult =>
+      isPutBack(item)
+        ? { item, kind: 'put back' }
+        : { item, kind: 'classified', outcome, facts: { ...facts, ...clocked } },
   );
   const kept = putBackRefused(signal, results);
   return { pooled: undefined, results: kept.map((one) => continuing(one, opened)), signal };
@@ -149,26 +151,26 @@ function continuing(
   { nextDestination, isPassedOver }: Pick<OpenFailure, 'nextDestination' | 'isPassedOver'>,
   hostsTried = 0,
 ): AttemptResult {
-  if (!nextDestination || one.kind !== 'ended') return one;
-  const { held } = one;
-  const { detour } = held.hop;
+  if (!nextDestination || one.kind !== 'classified') return one;
+  const { item } = one;
+  const { detour } = item.hop;
   const { outcome, facts } = conclude(one);
   return {
-    held,
+    item,
     kind: 'continues',
     hop: {
       destination: nextDestination.key,
       detour: {
         ...detour,
         rest: nextDestination.rest,
-        hosts: hostCount(held) + hostsTried,
+        hosts: hostCount(item) + hostsTried,
         before: isPassedOver ? detour?.before : { outcome, facts },
       },
     },
   };
 }
 
-function hostCount({ hop }: HeldMessage): number {
+function hostCount({ hop }: DeliveryItem): number {
   return hop.detour?.hosts ?? 0;
 }
 
@@ -180,7 +182,7 @@ function shareUsedUp({ group }: TransmissionRequest, shares: Shares): Transmissi
 }
 
 /** Returns the first recipients that the server accepts in one transaction (RFC 9422); the others stay in the queue. */
-function withinLimits({ session }: PooledSession, pending: HeldMessage[]): HeldMessage[] {
+function withinLimits({ session }: PooledSession, pending: DeliveryItem[]): DeliveryItem[] {
   const { rcptMax, rcptDomainMax } = limitsOf(session.extensions);
   if (pending.length <= rcptMax && rcptDomainMax === Number.POSITIVE_INFINITY) return pending;
   const domains = new Set<string>();
@@ -198,8 +200,8 @@ function withinLimits({ session }: PooledSession, pending: HeldMessage[]): HeldM
 async function takeShare(
   shares: Shares | undefined,
   pooled: PooledSession,
-  pending: HeldMessage[],
-): Promise<HeldMessage[]> {
+  pending: DeliveryItem[],
+): Promise<DeliveryItem[]> {
   const granted = (await shares?.take(pooled.session.sourceAddress, pending.length)) ?? pending.length;
   return granted === pending.length ? pending : pending.slice(0, granted);
 }
@@ -208,7 +210,7 @@ async function takeShare(
 function returnShare(shares: Shares | undefined, { pooled, sent }: Pass, results: readonly AttemptResult[]): void {
   if (!shares) return;
   const isUnsent = (one: AttemptResult, index: number): boolean =>
-    (one.kind !== 'ended' || one.outcome.kind === 'temporary') && sent.recipients[index]!.stage !== 'dot';
+    (one.kind !== 'classified' || one.outcome.kind === 'temporary') && sent.recipients[index]!.stage !== 'dot';
   shares.releaseUnused(pooled.session.sourceAddress, results.filter(isUnsent).length);
 }
 
@@ -238,7 +240,7 @@ async function outgoingMailOf(
   const isWhole = Buffer.isBuffer(content);
   const message: SmtpMessage = {
     mailFrom,
-    recipients: group.map((held) => held.job.recipient),
+    recipients: group.map((item) => item.job.recipient),
     content: isWhole ? [head, content] : streamedAfter(head, content, () => progress.envelopeAccepted()),
     sizeBytes: head.length + (isWhole ? content.length : content.sizeBytes),
     smtpUtf8: job.options.smtpUtf8,
@@ -254,12 +256,12 @@ async function outgoingMailOf(
 
 /** Returns the mail for some recipients of the group. A single one gets its own return path, which identifies it in a bounce. */
 async function outgoingMailTo(
-  some: HeldMessage[],
+  some: DeliveryItem[],
   mail: { attempt: TransmissionRequest; prepared: PreparedEmail & { ok: true }; sending: OutgoingMail },
 ): Promise<OutgoingMail> {
   const { attempt, prepared, sending } = mail;
   if (some.length === 1 && attempt.group.length > 1) return outgoingMailOf({ ...attempt, group: some }, prepared);
-  return { ...sending, message: { ...sending.message, recipients: some.map((held) => held.job.recipient) } };
+  return { ...sending, message: { ...sending.message, recipients: some.map((item) => item.job.recipient) } };
 }
 
 /** Returns the slot's session if the message may use it. */
@@ -283,7 +285,7 @@ function keepIfUsable(connections: Connections, pooled: PooledSession): PooledSe
 
 /** Returns the addresses at which one of these messages failed after its final dot. */
 function avoidedBy({ group, senders: { hosts } }: TransmissionRequest): ReadonlySet<string> {
-  const retried = group.filter((held) => held.job.attempts > 0);
+  const retried = group.filter((item) => item.job.attempts > 0);
   if (retried.length === 0) return NO_HOSTS;
   return new Set(
     retried.flatMap(({ job }) => {
@@ -301,7 +303,7 @@ async function needOf(attempt: TransmissionRequest, { message }: OutgoingMail): 
     tls: message.requireTls ?? false,
     avoid: avoidedBy(attempt),
     asks: await senders.connections.asksOf(domain, job.options.tlsOptional === true),
-    attempts: Math.max(...group.map((held) => held.job.attempts)),
+    attempts: Math.max(...group.map((item) => item.job.attempts)),
     emailSeq: job.emailSeq,
     detour: detourOf(group),
     ...(shares && { maySendFrom: shares.hasCapacity }),
@@ -309,7 +311,7 @@ async function needOf(attempt: TransmissionRequest, { message }: OutgoingMail): 
 }
 
 /** Returns the detour of the group; if recipients have different ones, the one with the fewest hosts left. */
-function detourOf(group: readonly HeldMessage[]): Detour | undefined {
+function detourOf(group: readonly DeliveryItem[]): Detour | undefined {
   const all = group.flatMap(({ hop }) => hop.detour ?? []);
   return all.sort((a, b) => (a.rest?.length ?? Infinity) - (b.rest?.length ?? Infinity))[0];
 }
@@ -317,7 +319,7 @@ function detourOf(group: readonly HeldMessage[]): Detour | undefined {
 interface Next {
   pooled: PooledSession;
   need: SessionNeed;
-  remaining: readonly HeldMessage[];
+  remaining: readonly DeliveryItem[];
   /** The number of hosts that received the message. */
   hosts: number;
   /** The number of sessions that were opened. */
@@ -365,7 +367,7 @@ export async function transmit(attempt: TransmissionRequest): Promise<Transmissi
   await shares?.prepare(group.length);
   const need = await needOf(attempt, sending);
 
-  const results = new Map<HeldMessage, AttemptResult>();
+  const results = new Map<DeliveryItem, AttemptResult>();
   let pending = group;
   let earlier: AttemptFacts['dialogue'] = [];
   let signal: Signal = NO_SIGNAL;
@@ -403,19 +405,19 @@ export async function transmit(attempt: TransmissionRequest): Promise<Transmissi
     signal = laterSignal(signal, replySignal);
     const passResults = putBackRefused(replySignal, classified);
     returnShare(shares, pass, passResults);
-    for (const one of passResults) results.set(one.held, laterResult(results.get(one.held), one));
+    for (const one of passResults) results.set(one.item, laterResult(results.get(one.item), one));
 
     const remaining = pending.filter((_, index) => continuesAtNextHost(passResults[index]!, sent.recipients[index]!));
-    if (remaining.length > 0) progress.ended(passResults.filter((one) => !remaining.includes(one.held)));
+    if (remaining.length > 0) progress.ended(passResults.filter((one) => !remaining.includes(one.item)));
     pooled.rest = remainingHosts(
       pass,
-      passResults.filter(({ held }) => remaining.includes(held)),
+      passResults.filter(({ item }) => remaining.includes(item)),
     );
     const { durationMs } = pass.clocked;
     const next = await nextHost(attempt, { pooled, need, hosts, sessions, remaining, durationMs });
     if (!next || !('session' in next)) {
       const continued = [...results.values()].map((one) =>
-        next && remaining.includes(one.held) ? continuing(one, { nextDestination: next.nextDestination }, hosts) : one,
+        next && remaining.includes(one.item) ? continuing(one, { nextDestination: next.nextDestination }, hosts) : one,
       );
       return { pooled: keepIfUsable(connections, pooled), results: continued, signal };
     }

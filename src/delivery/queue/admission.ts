@@ -3,7 +3,7 @@ import type { Pause } from '../destinations/pause-steps.ts';
 import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
 import type { MxSets } from '../routing/mx-sets.ts';
 import { FALLBACK, type Routing, routedDomainOf } from '../routing/route.ts';
-import type { HeldMessage, Hop } from './held.ts';
+import type { DeliveryItem, Hop } from './delivery-item.ts';
 
 export type Admission =
   | { kind: 'run' }
@@ -36,19 +36,19 @@ export class Admissions {
   }
 
   /** Admits a message that was just claimed: its domain's hosts may have become known, or changed. */
-  admitClaimed(held: HeldMessage): Admission {
+  admitClaimed(item: DeliveryItem): Admission {
     const { sets } = this.#deps;
-    const { destination, detour } = held.hop;
-    if (SHARED_DESTINATIONS.has(held.domain) || detour) return this.admit(held);
-    const own = sets.destinationOf(held.domain);
-    if (own === destination) return this.admit(held);
+    const { destination, detour } = item.hop;
+    if (SHARED_DESTINATIONS.has(item.domain) || detour) return this.admit(item);
+    const own = sets.destinationOf(item.domain);
+    if (own === destination) return this.admit(item);
     const hop = { destination: own };
-    const admission = this.#admitTo(held.domain, hop);
+    const admission = this.#admitTo(item.domain, hop);
     return admission.kind === 'run' ? { kind: 'via', hop } : admission;
   }
 
-  admit(held: HeldMessage): Admission {
-    return this.#admitTo(held.domain, held.hop);
+  admit(item: DeliveryItem): Admission {
+    return this.#admitTo(item.domain, item.hop);
   }
 
   /** While its own destination is paused, mail goes to hosts of lower preference, if some of them are not paused. */

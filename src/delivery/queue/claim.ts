@@ -10,6 +10,7 @@ import { operation, type Transaction } from '../../storage/operation.ts';
 import { rowset } from '../../storage/rows.ts';
 import { type ListedAddress, suppressedUntil } from '../../suppressions/suppressions.ts';
 import {
+  type ClaimExtent,
   type ClaimLimits,
   type ClampDue,
   claim,
@@ -17,27 +18,26 @@ import {
   clockOffsetSql,
   finish,
   release,
-  type Taken,
   takenOf,
   type Work,
 } from '../../work/work.ts';
 
-export interface Claimed {
+export interface ClaimedJobs {
   jobs: DeliveryJob[];
-  /** Includes rows of suspended accounts, which were given back. */
-  taken: Taken;
+  /** Includes rows on hold, which were given back. */
+  taken: ClaimExtent;
 }
 
 export const claimOperation = operation(
   'delivery.claim',
   'write',
-  async (tx, request: ClaimLimits): Promise<Claimed> => {
+  async (tx, request: ClaimLimits): Promise<ClaimedJobs> => {
     const rows = await claim(tx, { kind: DELIVERY_WORK, ...request });
     const loaded = await load(tx, rows, request.nowMs);
     // A message that expired in the meantime bounces in the delivery, which does not send it either.
-    const resting = loaded.filter(({ isSuspended, endsAtMs }) => isSuspended && endsAtMs > request.nowMs);
-    await releaseSuspended(tx, resting, request.nowMs);
-    const jobs = loaded.filter((one) => !resting.includes(one)).map(({ job }) => job);
+    const onHold = loaded.filter(({ isOnHold, expiresAtMs }) => isOnHold && expiresAtMs > request.nowMs);
+    await releaseOnHold(tx, onHold, request.nowMs);
+    const jobs = loaded.filter((one) => !onHold.includes(one)).map(({ job }) => job);
     return { jobs, taken: takenOf(rows) };
   },
 );
@@ -54,10 +54,10 @@ type LoadedRow = Omit<DeliveryJob, 'options' | 'seq' | 'fence' | 'attempts' | 'c
 
 interface Loaded {
   job: DeliveryJob;
-  /** Or the account's mail is held by sending protection. */
-  isSuspended: boolean;
-  /** Unix ms at which the message expires although it is held. */
-  endsAtMs: number;
+  /** Its account is suspended, or sending protection holds the account's mail. */
+  isOnHold: boolean;
+  /** Unix ms at which the message expires although it is on hold. */
+  expiresAtMs: number;
 }
 
 /** Loads messages in the order of the rows; ends a row without a message. The sandbox never reads the content. */
@@ -103,25 +103,25 @@ async function load(tx: Transaction, rows: readonly Work[], nowMs: number): Prom
       ...(clockOffsetMs === 0 ? {} : { clockOffsetMs }),
       ...(untilMs(addressOf(message)) > nowMs ? { suppressed: true as const } : {}),
     };
-    const rests = accountStatus === 'suspended' || protectionStatus === 'held';
     const isExtended = protectionStatus === 'held' && job.expiresAt - (sendAt ?? job.createdAt) >= LIFETIME_MS;
-    const endsAtMs = isExtended ? Number.POSITIVE_INFINITY : job.expiresAt;
-    return [{ job, isSuspended: row.mode === 'live' && rests, endsAtMs }];
+    const expiresAtMs = isExtended ? Number.POSITIVE_INFINITY : job.expiresAt;
+    const isOnHold = row.mode === 'live' && (accountStatus === 'suspended' || protectionStatus === 'held');
+    return [{ job, isOnHold, expiresAtMs }];
   });
 }
 
 /**
- * Live mail of a suspended account is given back until this long after its claim, or up to twice as long, to spread its return. Ending the
- * suspension makes it due.
+ * Live mail on hold is given back until this long after its claim, or up to twice as long, to spread its return. The end of the hold makes it
+ * due.
  */
-const SUSPENDED_PAUSE_MS = 120_000;
+const ON_HOLD_RECHECK_MS = 120_000;
 
-/** Gives rows of suspended accounts back, but not past the time at which the first of them expires. */
-async function releaseSuspended(tx: Transaction, resting: readonly Loaded[], nowMs: number): Promise<void> {
-  if (resting.length === 0) return;
-  const jobs = resting.map(({ job }) => job);
-  const dueMs = nowMs + SUSPENDED_PAUSE_MS + (jobs[0]!.seq % 120) * 1000;
-  await release(tx, jobs, Math.min(dueMs, ...resting.map(({ endsAtMs }) => endsAtMs)));
+/** Gives rows on hold back, but not past the time at which the first of them expires. */
+async function releaseOnHold(tx: Transaction, onHold: readonly Loaded[], nowMs: number): Promise<void> {
+  if (onHold.length === 0) return;
+  const jobs = onHold.map(({ job }) => job);
+  const dueMs = nowMs + ON_HOLD_RECHECK_MS + (jobs[0]!.seq % 120) * 1000;
+  await release(tx, jobs, Math.min(dueMs, ...onHold.map(({ expiresAtMs }) => expiresAtMs)));
 }
 
 const NOT_BEFORE = `(SELECT coalesce(m.send_at, 0) FROM message m WHERE m.account_id = work.account_id

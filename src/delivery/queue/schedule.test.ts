@@ -5,7 +5,7 @@ import { fakeClock } from '../../../test/kit/fake-clock.ts';
 import { silentLog } from '../../base/log.ts';
 import { MX_CONNECTIONS } from '../destinations/limits.ts';
 import { Registry } from '../destinations/registry.ts';
-import type { HeldMessage } from './held.ts';
+import type { DeliveryItem } from './delivery-item.ts';
 import { Schedule, type Slot } from './schedule.ts';
 
 const SLOTS = 50;
@@ -21,9 +21,9 @@ function prove(registry: Registry, key: string): void {
   registry.report(registry.of(key), { kind: 'answered', accepted: false }, 0);
 }
 
-function mailFor(account: string, domain: string): HeldMessage {
-  const email = { jobs: new Set<HeldMessage>() };
-  const held = {
+function mailFor(account: string, domain: string): DeliveryItem {
+  const email = { jobs: new Set<DeliveryItem>() };
+  const item = {
     job: { lane: `${account}/${domain}` },
     hop: { destination: domain },
     domain,
@@ -31,8 +31,8 @@ function mailFor(account: string, domain: string): HeldMessage {
     quarantined: false,
     email,
   };
-  email.jobs.add(held as unknown as HeldMessage);
-  return held as unknown as HeldMessage;
+  email.jobs.add(item as unknown as DeliveryItem);
+  return item as unknown as DeliveryItem;
 }
 
 function allOf(schedule: Schedule): Slot[] {
@@ -91,9 +91,9 @@ test('a destination has as many slots as its limit, and accounts alternate', () 
   const slots = allOf(schedule);
   assert.equal(slots.length, MX_CONNECTIONS.initial);
   const order = [1, 2, 3, 4].map(() => {
-    const [held] = schedule.next(slots[0]!, ANY)!;
-    held!.state = 'running';
-    return held!.job.lane.slice(0, 5);
+    const [item] = schedule.next(slots[0]!, ANY)!;
+    item!.state = 'running';
+    return item!.job.lane.slice(0, 5);
   });
   assert.deepEqual(order, ['acc_a', 'acc_b', 'acc_a', 'acc_b']);
 });
@@ -130,17 +130,17 @@ test('an account with many domains at a destination gets no more slots than one 
   const { schedule, registry } = open();
   prove(registry, 'google');
   const list = (account: string, domain: string) => {
-    const held = mailFor(account, domain);
-    held.hop = { destination: 'google' };
-    schedule.add(held);
+    const item = mailFor(account, domain);
+    item.hop = { destination: 'google' };
+    schedule.add(item);
   };
   for (let i = 0; i < 50; i += 1) list('acc_a', `d${i}.example`);
   for (let i = 0; i < 5; i += 1) list('acc_b', 'one.example');
   const slot = schedule.open()!;
   const order = Array.from({ length: 10 }, () => {
-    const [held] = schedule.next(slot, ANY)!;
-    held!.state = 'running';
-    return held!.job.lane.slice(4, 5);
+    const [item] = schedule.next(slot, ANY)!;
+    item!.state = 'running';
+    return item!.job.lane.slice(4, 5);
   });
   assert.equal(order.join(''), 'ababababab');
 });
@@ -149,17 +149,17 @@ test('a session stays with its domain for ten messages while other domains wait'
   const { schedule, registry } = open();
   prove(registry, 'microsoft');
   for (let i = 0; i < 60; i += 1) {
-    const held = mailFor(`acc_${i % 3}`, i % 2 === 0 ? 'even.example' : 'odd.example');
-    held.hop = { destination: 'microsoft' };
-    schedule.add(held);
+    const item = mailFor(`acc_${i % 3}`, i % 2 === 0 ? 'even.example' : 'odd.example');
+    item.hop = { destination: 'microsoft' };
+    schedule.add(item);
   }
   const slot = schedule.open()!;
   let domain = 'even.example';
   const runs: string[] = [];
   for (let i = 0; i < 60; i += 1) {
-    const [held] = schedule.next(slot, { mayStart: () => true, isFor: (asked) => asked === domain })!;
-    held!.state = 'running';
-    domain = held!.domain;
+    const [item] = schedule.next(slot, { mayStart: () => true, isFor: (asked) => asked === domain })!;
+    item!.state = 'running';
+    domain = item!.domain;
     runs.push(domain[0]!);
   }
   assert.ok(/^(e{1,11}|o{1,11})+$/.test(runs.join('')), runs.join(''));
@@ -170,11 +170,11 @@ test('recipients in two domains of one destination are sent in separate transact
   const { schedule, registry } = open();
   prove(registry, 'google');
   const [first, second] = [mailFor('acc_a', 'a.example'), mailFor('acc_a', 'b.example')];
-  for (const held of [first, second]) {
-    held.hop = { destination: 'google' };
-    held.email = first.email;
-    first.email.jobs.add(held);
-    schedule.add(held);
+  for (const item of [first, second]) {
+    item.hop = { destination: 'google' };
+    item.email = first.email;
+    first.email.jobs.add(item);
+    schedule.add(item);
   }
   const slot = schedule.open()!;
   assert.deepEqual(schedule.next(slot, ANY), [first]);

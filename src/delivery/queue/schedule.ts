@@ -11,7 +11,7 @@
 
 import type { Destination, Registry } from '../destinations/registry.ts';
 import type { MxSets } from '../routing/mx-sets.ts';
-import type { HeldMessage } from './held.ts';
+import type { DeliveryItem } from './delivery-item.ts';
 import { WaitingMail, type Wanted } from './waiting-mail.ts';
 
 /** Recipients in one transaction; RFC 5321 §4.5.3.1.8 guarantees 100, some servers accept fewer. */
@@ -67,7 +67,7 @@ export interface ScheduleOptions {
   /** Slots of the whole process. */
   slots: number;
   /** Whether the recipients of this email share a transaction; the default is yes. */
-  mayShare?(job: HeldMessage['job']): boolean;
+  mayShare?(job: DeliveryItem['job']): boolean;
   /** Queues of domains whose destination is not known yet get no slot. */
   sets?: Pick<MxSets, 'isPending'>;
 }
@@ -77,14 +77,14 @@ interface Share {
   unproven: number;
 }
 
-function sameTransaction(first: HeldMessage, mayStart: (held: HeldMessage) => boolean): HeldMessage[] {
+function sameTransaction(first: DeliveryItem, mayStart: (item: DeliveryItem) => boolean): DeliveryItem[] {
   const group = [first];
   if (first.quarantined || first.email.jobs.size === 1) return group;
-  for (const held of first.email.jobs) {
+  for (const item of first.email.jobs) {
     if (group.length === MAX_GROUP) break;
-    if (held === first || held.quarantined || held.state !== 'waiting') continue;
-    if (held.hop.destination !== first.hop.destination || held.domain !== first.domain) continue;
-    if (mayStart(held)) group.push(held);
+    if (item === first || item.quarantined || item.state !== 'waiting') continue;
+    if (item.hop.destination !== first.hop.destination || item.domain !== first.domain) continue;
+    if (mayStart(item)) group.push(item);
   }
   return group;
 }
@@ -97,7 +97,7 @@ export class Schedule {
   readonly #registry: Registry;
   readonly #slots: number;
   readonly #sets: Pick<MxSets, 'isPending'> | undefined;
-  readonly #mayShare: (job: HeldMessage['job']) => boolean;
+  readonly #mayShare: (job: DeliveryItem['job']) => boolean;
   readonly #queues = new Map<string, Queue>();
   /** Keyed by `rowKey`, in round-robin order. */
   readonly #rows = new Map<string, Row>();
@@ -118,22 +118,22 @@ export class Schedule {
   }
 
   /** Adds a waiting job at the end of its lane, or at the front if `first` is set. */
-  add(held: HeldMessage, { first } = { first: false }): void {
-    const queue = this.#queueOf(held.hop.destination);
-    queue.waiting.add(held, { first });
+  add(item: DeliveryItem, { first } = { first: false }): void {
+    const queue = this.#queueOf(item.hop.destination);
+    queue.waiting.add(item, { first });
     if (!first) this.#onHold.delete(queue);
     this.#want(queue);
   }
 
   /** Removes a job that no longer waits, although next() did not return it. */
-  forget(held: HeldMessage): void {
-    const queue = this.#queueOf(held.hop.destination);
-    queue.waiting.remove(held);
+  forget(item: DeliveryItem): void {
+    const queue = this.#queueOf(item.hop.destination);
+    queue.waiting.remove(item);
     this.#forgetIfEmpty(queue);
   }
 
   /** Removes and returns the jobs that wait for a domain at a destination, in order. */
-  takeDomain(key: string, domain: string): HeldMessage[] {
+  takeDomain(key: string, domain: string): DeliveryItem[] {
     const queue = this.#queues.get(key);
     if (!queue) return [];
     const taken = queue.waiting.takeDomain(domain);
@@ -169,12 +169,12 @@ export class Schedule {
     this.#want(slot.queue);
   }
 
-  /** Ends a slot. If `rests` is set, the destination gets no new slot until wake(), since nothing for it can start now. */
-  close(slot: Slot, { rests } = { rests: false }): void {
+  /** Ends a slot. If `onHold` is set, the destination gets no new slot until wake(), since nothing for it can start now. */
+  close(slot: Slot, { onHold } = { onHold: false }): void {
     this.opened(slot);
     this.#registry.slotEnded(slot.destination);
     this.#count(slot.owner, slot.proven, -1);
-    if (rests) this.#onHold.add(slot.queue);
+    if (onHold) this.#onHold.add(slot.queue);
     else this.#want(slot.queue);
     this.#forgetIfEmpty(slot.queue);
   }
@@ -202,7 +202,7 @@ export class Schedule {
    * lanes whose first job may not start now, and recipients of the same email that may not. Mail that the slot's session serves comes
    * first, for a limited number of messages in a row.
    */
-  next(slot: Slot, { mayStart, isFor }: Wanted): HeldMessage[] | undefined {
+  next(slot: Slot, { mayStart, isFor }: Wanted): DeliveryItem[] | undefined {
     const { queue } = slot;
     if (!slot.proven && this.#registry.isProven(queue.destination.key)) {
       slot.proven = true;
@@ -214,13 +214,13 @@ export class Schedule {
     const first = kept ?? queue.waiting.next({ mayStart });
     if (!first) return undefined;
     const group = this.#mayShare(first.job) ? sameTransaction(first, mayStart) : [first];
-    for (const held of group) if (held !== first) queue.waiting.remove(held);
+    for (const item of group) if (item !== first) queue.waiting.remove(item);
     this.#registry.sending(queue.destination, group.length);
     return group;
   }
 
   /** Returns up to `limit` messages that wait for the destination. */
-  waitingAt({ key }: Destination, limit?: number, isWanted?: (held: HeldMessage) => boolean): HeldMessage[] {
+  waitingAt({ key }: Destination, limit?: number, isWanted?: (item: DeliveryItem) => boolean): DeliveryItem[] {
     return this.#queues.get(key)?.waiting.all(limit, isWanted) ?? [];
   }
 

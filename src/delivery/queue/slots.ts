@@ -13,19 +13,19 @@ import { hasShareLeft, type PooledSession, type SessionNeed } from '../attempt/p
 import type { Progress } from '../attempt/transmit.ts';
 import { SANDBOX } from '../destinations/registry.ts';
 import type { Settlement } from '../record/settle.ts';
-import type { HeldMessage } from './held.ts';
+import type { DeliveryItem } from './delivery-item.ts';
 import type { Schedule, Slot } from './schedule.ts';
 
 export interface SlotDeps {
   clock: Clock;
-  engine: Engine<HeldMessage, Settlement>;
+  engine: Engine<DeliveryItem, Settlement>;
   schedule: Schedule;
   connections: Connections;
   attempts: Attempts;
   apply: Apply;
 }
 
-function needOf([first]: readonly HeldMessage[]): SessionNeed {
+function needOf([first]: readonly DeliveryItem[]): SessionNeed {
   const { domain, job } = first!;
   const { attempts, emailSeq } = job;
   return { domain, tls: job.options.requireTls ?? false, avoid: new Set(), attempts, emailSeq };
@@ -68,22 +68,22 @@ export class Slots {
     }
     if (session) await connections.release(session);
     // Messages that may not start now are woken by a lease, or by free memory for their content.
-    schedule.close(slot, { rests: group === undefined });
+    schedule.close(slot, { onHold: group === undefined });
     this.fill();
   }
 
   /** Returns the next group for this slot; nothing while attempts are not allowed. */
-  #next(slot: Slot, session?: PooledSession): HeldMessage[] | undefined {
+  #next(slot: Slot, session?: PooledSession): DeliveryItem[] | undefined {
     const { engine, schedule, connections } = this.#deps;
     if (!engine.isOpen) return undefined;
     const isFor = session && ((domain: string): boolean => connections.isFor(session, domain));
-    return schedule.next(slot, { mayStart: (held) => this.#mayStart(held), isFor });
+    return schedule.next(slot, { mayStart: (item) => this.#mayStart(item), isFor });
   }
 
   /** Whether an attempt may start: its lease holds, and its content fits into memory. */
-  #mayStart(held: HeldMessage): boolean {
+  #mayStart(item: DeliveryItem): boolean {
     const { engine } = this.#deps;
-    if (engine.holds(held)) return this.#budget.fits(held.job);
+    if (engine.holds(item)) return this.#budget.fits(item.job);
     void engine.extendLeases().then((extended) => extended && this.wake());
     return false;
   }
@@ -91,7 +91,7 @@ export class Slots {
   /** Returns the session to continue with. */
   async #runGroup(
     slot: Slot,
-    group: HeldMessage[],
+    group: DeliveryItem[],
     session: PooledSession | undefined,
   ): Promise<PooledSession | undefined> {
     const { engine, attempts, apply, schedule } = this.#deps;

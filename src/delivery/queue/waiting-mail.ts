@@ -3,21 +3,21 @@
  * a thousand domains of one provider gets no more turns than one with mail for one domain.
  */
 import { Lanes } from '../../work/work.ts';
-import { accountOfLane, type HeldMessage } from './held.ts';
+import { accountOfLane, type DeliveryItem } from './delivery-item.ts';
 
 export interface Wanted {
-  mayStart(held: HeldMessage): boolean;
+  mayStart(item: DeliveryItem): boolean;
   /** Mail for other domains is skipped. */
   isFor?: ((domain: string) => boolean) | undefined;
 }
 
-function placeOf({ job: { lane } }: HeldMessage): { account: string; lane: string } {
+function placeOf({ job: { lane } }: DeliveryItem): { account: string; lane: string } {
   return { account: accountOfLane(lane), lane };
 }
 
 export class WaitingMail {
   /** The lanes of each account, in the order of the accounts' turns. Accounts without mail are removed. */
-  readonly #accounts = new Map<string, Lanes<HeldMessage>>();
+  readonly #accounts = new Map<string, Lanes<DeliveryItem>>();
   #size = 0;
 
   get size(): number {
@@ -30,19 +30,19 @@ export class WaitingMail {
   }
 
   /** Adds a job at the end of its lane, or with `first` at its front. */
-  add(held: HeldMessage, { first }: { first: boolean }): void {
-    const { account, lane } = placeOf(held);
+  add(item: DeliveryItem, { first }: { first: boolean }): void {
+    const { account, lane } = placeOf(item);
     let lanes = this.#accounts.get(account);
     if (!lanes) {
       lanes = new Lanes();
       this.#accounts.set(account, lanes);
     }
-    lanes.add(lane, held, { first });
+    lanes.add(lane, item, { first });
     this.#size += 1;
   }
 
-  next({ mayStart, isFor }: Wanted): HeldMessage | undefined {
-    const accepts = (held: HeldMessage): boolean => (isFor?.(held.domain) ?? true) && mayStart(held);
+  next({ mayStart, isFor }: Wanted): DeliveryItem | undefined {
+    const accepts = (item: DeliveryItem): boolean => (isFor?.(item.domain) ?? true) && mayStart(item);
     for (const [account, lanes] of this.#accounts) {
       const found = lanes.next(accepts);
       if (!found) continue;
@@ -54,16 +54,16 @@ export class WaitingMail {
     return undefined;
   }
 
-  remove(held: HeldMessage): void {
-    const { account, lane } = placeOf(held);
+  remove(item: DeliveryItem): void {
+    const { account, lane } = placeOf(item);
     const lanes = this.#accounts.get(account);
-    if (!lanes?.remove(lane, held)) return;
+    if (!lanes?.remove(lane, item)) return;
     this.#size -= 1;
     if (lanes.size === 0) this.#accounts.delete(account);
   }
 
   /** Returns up to `limit` waiting jobs. */
-  all(limit = Number.POSITIVE_INFINITY, isWanted: (held: HeldMessage) => boolean = () => true): HeldMessage[] {
+  all(limit = Number.POSITIVE_INFINITY, isWanted: (item: DeliveryItem) => boolean = () => true): DeliveryItem[] {
     return this.#accounts
       .values()
       .flatMap((lanes) => lanes.items())
@@ -73,9 +73,9 @@ export class WaitingMail {
   }
 
   /** Takes out all jobs for a domain, in order. */
-  takeDomain(domain: string): HeldMessage[] {
-    const taken = this.all(Number.POSITIVE_INFINITY, (held) => held.domain === domain);
-    for (const held of taken) this.remove(held);
+  takeDomain(domain: string): DeliveryItem[] {
+    const taken = this.all(Number.POSITIVE_INFINITY, (item) => item.domain === domain);
+    for (const item of taken) this.remove(item);
     return taken;
   }
 }

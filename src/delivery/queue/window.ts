@@ -7,7 +7,7 @@ import type { FairQueue, LaneGrant, State } from '../../work/work.ts';
 import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
 import type { MxSets } from '../routing/mx-sets.ts';
 import { type Routing, routedDomainOf } from '../routing/route.ts';
-import { accountOfLane, type HeldMessage, type Hop, type WindowEmail } from './held.ts';
+import { accountOfLane, type DeliveryItem, type Hop, type WindowEmail } from './delivery-item.ts';
 import type { Schedule } from './schedule.ts';
 
 export interface WindowLimits {
@@ -52,7 +52,7 @@ export interface WindowOptions {
   routing: Pick<Routing, 'route'>;
 }
 
-export class Window implements FairQueue<HeldMessage> {
+export class Window implements FairQueue<DeliveryItem> {
   readonly #options: WindowOptions;
   readonly #emails = new Map<number, WindowEmail>();
   /** By account and destination; if all mail shares the destination, by lane. */
@@ -79,59 +79,59 @@ export class Window implements FairQueue<HeldMessage> {
     return size >= this.#options.limits.jobs * FED_PART;
   }
 
-  admit(held: HeldMessage, { first, laneHasParked }: { first: boolean; laneHasParked: boolean }): boolean {
-    const isBack = held.email.jobs.has(held);
+  admit(item: DeliveryItem, { first, laneHasParked }: { first: boolean; laneHasParked: boolean }): boolean {
+    const isBack = item.email.jobs.has(item);
     if (!isBack) {
-      const [inLane, inAccount, inDestination] = this.#free(held.job.lane, held.hop.destination);
+      const [inLane, inAccount, inDestination] = this.#free(item.job.lane, item.hop.destination);
       // Parked jobs are older: half of the lane is reserved for them.
       const least = laneHasParked ? this.#options.limits.lane / 2 : 0;
       if (inLane <= least || inAccount <= 0 || inDestination <= 0) return false;
-      this.#shareEmail(held);
+      this.#shareEmail(item);
     }
     // Its turn may be some time away: look up its hosts in the meantime.
-    if (!SHARED_DESTINATIONS.has(held.domain)) this.#options.sets.lookUp(held.domain);
-    this.#options.schedule.add(held, { first });
+    if (!SHARED_DESTINATIONS.has(item.domain)) this.#options.sets.lookUp(item.domain);
+    this.#options.schedule.add(item, { first });
     // A message that is tried alone does not wait for its turn, since the next quarantined one waits for it.
-    if (held.quarantined) this.#options.schedule.wake();
+    if (item.quarantined) this.#options.schedule.wake();
     return true;
   }
 
-  changed(held: HeldMessage, from: State): void {
-    const { email, state } = held;
-    if (!email.jobs.has(held)) return;
-    if (from === 'waiting') this.#countWaiting(held, -1);
-    if (state === 'waiting') this.#countWaiting(held, 1);
-    if (from === 'waiting' && state !== 'running') this.#options.schedule.forget(held);
+  changed(item: DeliveryItem, from: State): void {
+    const { email, state } = item;
+    if (!email.jobs.has(item)) return;
+    if (from === 'waiting') this.#countWaiting(item, -1);
+    if (state === 'waiting') this.#countWaiting(item, 1);
+    if (from === 'waiting' && state !== 'running') this.#options.schedule.forget(item);
     if (from === 'running') email.trying -= 1;
     if (state === 'running') email.trying += 1;
     // Content from a blob is large: it stays in memory only while it is being sent.
     if (email.trying === 0 && email.inline === null) email.prepared = undefined;
-    if (state === 'gone') this.#leaveEmail(held);
+    if (state === 'gone') this.#leaveEmail(item);
   }
 
   /** Moves waiting mail for this domain to another destination; returns the moved messages. */
-  move(domain: string, { from, to }: { from: string; to: string }): HeldMessage[] {
+  move(domain: string, { from, to }: { from: string; to: string }): DeliveryItem[] {
     const moved = this.#options.schedule.takeDomain(from, domain);
-    for (const held of moved) {
-      this.#countWaiting(held, -1);
-      held.hop = { ...held.hop, destination: to };
-      this.#countWaiting(held, 1);
-      this.#options.schedule.add(held, { first: false });
+    for (const item of moved) {
+      this.#countWaiting(item, -1);
+      item.hop = { ...item.hop, destination: to };
+      this.#countWaiting(item, 1);
+      this.#options.schedule.add(item, { first: false });
     }
     return moved;
   }
 
   /** Changes the hop of a message; a waiting message moves to the end of its lane there. */
-  redirect(held: HeldMessage, hop: Hop): void {
-    if (held.state !== 'waiting') {
-      held.hop = hop;
+  redirect(item: DeliveryItem, hop: Hop): void {
+    if (item.state !== 'waiting') {
+      item.hop = hop;
       return;
     }
-    this.#countWaiting(held, -1);
-    this.#options.schedule.forget(held);
-    held.hop = hop;
-    this.#countWaiting(held, 1);
-    this.#options.schedule.add(held, { first: false });
+    this.#countWaiting(item, -1);
+    this.#options.schedule.forget(item);
+    item.hop = hop;
+    this.#countWaiting(item, 1);
+    this.#options.schedule.add(item, { first: false });
   }
 
   /** First one row per lane, since most have only one; the remaining capacity goes to the lanes in order. */
@@ -160,19 +160,19 @@ export class Window implements FairQueue<HeldMessage> {
     return [...granted].map(([lane, limit]) => ({ lane, limit }));
   }
 
-  #shareEmail(held: HeldMessage): void {
-    const known = this.#emails.get(held.email.seq);
-    if (known) held.email = known;
+  #shareEmail(item: DeliveryItem): void {
+    const known = this.#emails.get(item.email.seq);
+    if (known) item.email = known;
     else {
-      this.#emails.set(held.email.seq, held.email);
-      this.#bytes += held.email.inline?.length ?? 0;
+      this.#emails.set(item.email.seq, item.email);
+      this.#bytes += item.email.inline?.length ?? 0;
     }
-    held.email.jobs.add(held);
+    item.email.jobs.add(item);
   }
 
-  #leaveEmail(held: HeldMessage): void {
-    const { email } = held;
-    email.jobs.delete(held);
+  #leaveEmail(item: DeliveryItem): void {
+    const { email } = item;
+    email.jobs.delete(item);
     if (email.jobs.size > 0) return;
     this.#emails.delete(email.seq);
     this.#bytes -= email.inline?.length ?? 0;
@@ -183,7 +183,7 @@ export class Window implements FairQueue<HeldMessage> {
     return sets.destinationOf(routedDomainOf(routing, `@${lane.slice(lane.indexOf('/') + 1)}`));
   }
 
-  #countWaiting({ job: { lane }, hop: { destination } }: HeldMessage, by: number): void {
+  #countWaiting({ job: { lane }, hop: { destination } }: DeliveryItem, by: number): void {
     count(this.#lanes, this.#laneKey(lane, destination), by);
     count(this.#accounts, accountOfLane(lane), by);
     count(this.#destinations, destination, by);

@@ -31,7 +31,7 @@ import { causeOf, causeText } from '../outcome/cause.ts';
 import { deadLettered, expired, type Outcome } from '../outcome/outcome.ts';
 import { explanations } from '../outcome/outcome-texts.ts';
 import type { Admission } from '../queue/admission.ts';
-import type { HeldMessage } from '../queue/held.ts';
+import type { DeliveryItem } from '../queue/delivery-item.ts';
 import {
   type AttemptFacts,
   type AttemptRecord,
@@ -64,22 +64,26 @@ export class Results {
   }
 
   /** Returns the time in Unix ms, by the clock of the message's mode. */
-  nowOf(held: HeldMessage): number {
-    return timeOf(held, this.#deps.clock);
+  nowOf(item: DeliveryItem): number {
+    return timeOf(item, this.#deps.clock);
   }
 
   /** Returns the settlement of an attempt; `facts` is null if none was made. */
-  of(held: HeldMessage, result: { outcome: Outcome; facts: AttemptFacts | null }): Settlement {
+  of(item: DeliveryItem, result: { outcome: Outcome; facts: AttemptFacts | null }): Settlement {
     const { registry, random } = this.#deps;
     // After a detour, the next attempt starts at the domain's own destination, so a pause of this one does not apply.
-    const { destination, detour } = held.hop;
+    const { destination, detour } = item.hop;
     const pause = result.outcome.kind === 'temporary' && !detour ? registry.pauseOf(destination) : undefined;
-    const settlement = settlementOf({ job: held.job, ...result, pause, nowMs: this.nowOf(held), random: random() });
-    if (result.facts) this.#trace(held, settlement, { ...result, facts: result.facts });
+    const settlement = settlementOf({ job: item.job, ...result, pause, nowMs: this.nowOf(item), random: random() });
+    if (result.facts) this.#trace(item, settlement, { ...result, facts: result.facts });
     return settlement;
   }
 
-  #trace({ job }: HeldMessage, { to, attempts }: Settlement, attempt: { outcome: Outcome; facts: AttemptFacts }): void {
+  #trace(
+    { job }: DeliveryItem,
+    { to, attempts }: Settlement,
+    attempt: { outcome: Outcome; facts: AttemptFacts },
+  ): void {
     const { tracer } = this.#deps;
     if (tracer === undefined || job.traceparent === undefined || job.traceparent === null) return;
     const context = tracer.begin(job.traceparent);
@@ -109,33 +113,33 @@ export class Results {
   }
 
   /** Returns the settlement of a message that was in progress during three crashes. */
-  deadLetter(held: HeldMessage): Settlement {
-    const { messageId, crashes } = held.job;
+  deadLetter(item: DeliveryItem): Settlement {
+    const { messageId, crashes } = item.job;
     this.#deps.log.error({ messageId, crashes }, 'message dead-lettered: its attempts crashed');
-    return this.of(held, { outcome: deadLettered(), facts: null });
+    return this.of(item, { outcome: deadLettered(), facts: null });
   }
 
   /** Returns the settlement of a message that is not attempted: its address is suppressed, or its destination is paused. */
-  withoutAttempt(held: HeldMessage, admission: Admission = { kind: 'run' }): Settlement | undefined {
-    if (held.job.suppressed) return this.suppressed(held);
-    return admission.kind === 'wait' ? this.defer(held, admission.pause) : undefined;
+  withoutAttempt(item: DeliveryItem, admission: Admission = { kind: 'run' }): Settlement | undefined {
+    if (item.job.suppressed) return this.suppressed(item);
+    return admission.kind === 'wait' ? this.defer(item, admission.pause) : undefined;
   }
 
   /** Returns the settlement of a message whose address is suppressed: it is not sent. */
-  suppressed(held: HeldMessage): Settlement {
-    return suppressedSettlementOf(held.job, this.nowOf(held));
+  suppressed(item: DeliveryItem): Settlement {
+    return suppressedSettlementOf(item.job, this.nowOf(item));
   }
 
   /** Returns the settlement of a message whose destination is paused: deferred to the end of the pause, without an attempt. */
-  defer(held: HeldMessage, paused: Pause): Settlement {
+  defer(item: DeliveryItem, paused: Pause): Settlement {
     const { random, relayLimits } = this.#deps;
-    const { destination, detour } = held.hop;
-    if (detour?.before) return this.of(held, detour.before);
+    const { destination, detour } = item.hop;
+    if (detour?.before) return this.of(item, detour.before);
     const { outcome, host, mailDueMs } = paused;
     const isLimit = outcome.category === 'relay-limit';
     const turnMs = isLimit ? relayLimits.turnAfter(destination, mailDueMs) : undefined;
     const pause = { host, mailDueMs: turnMs ?? mailDueMs + Math.round(spreadOf(paused) * random()) };
-    return settlementOf({ job: held.job, outcome, facts: null, pause, nowMs: this.nowOf(held), random: random() });
+    return settlementOf({ job: item.job, outcome, facts: null, pause, nowMs: this.nowOf(item), random: random() });
   }
 
   /** Records settlements; returns the rows whose lease was lost, for which nothing was recorded. */

@@ -21,7 +21,7 @@ import { claimChosen, timeOf } from '../../work/work.ts';
 import { SANDBOX } from '../destinations/registry.ts';
 import { classify } from '../outcome/outcome.ts';
 import { claimOperation } from '../queue/claim.ts';
-import { type HeldMessage, heldOf } from '../queue/held.ts';
+import { type DeliveryItem, heldOf } from '../queue/delivery-item.ts';
 import { failureDetail, type ResultMetrics, Results, suppressedSettlementOf } from '../record/results.ts';
 import type { Settlement } from '../record/settle.ts';
 import { COMPLAINT, HOST, SHOWN, simulatedReply, simulateSandbox } from './simulate.ts';
@@ -39,7 +39,7 @@ export interface SandboxDeliveryDeps {
   random?: () => number;
 }
 
-export type SandboxDeliveries = SandboxKind<HeldMessage, Settlement>;
+export type SandboxDeliveries = SandboxKind<DeliveryItem, Settlement>;
 
 export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxDeliveries {
   const { random = Math.random } = deps;
@@ -64,9 +64,9 @@ export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxDeliv
       };
       return { items: jobs.map((job) => heldOf(job, place)), taken, overQuota: [] };
     },
-    deadLetter: (held) => results.deadLetter(held),
-    withoutAttempt: (held) => results.withoutAttempt(held),
-    attempt: (held) => simulateSandbox(held.job, { nowMs: results.nowOf(held), random: random() }),
+    deadLetter: (item) => results.deadLetter(item),
+    withoutAttempt: (item) => results.withoutAttempt(item),
+    attempt: (item) => simulateSandbox(item.job, { nowMs: results.nowOf(item), random: random() }),
     record: (settlements) => results.record(settlements),
   };
 }
@@ -107,17 +107,17 @@ export function createOutcomeSimulator({
       const found = await database.execute(findSandboxMessageOperation, key);
       if (!found || found.seq === null) return { found };
       const lease = { nowMs: clock.now(), leaseMs: LEASE_MS };
-      const [held] = await claimChosen(deliveries, [{ seq: found.seq, fence: found.fence }], lease);
-      if (held || performance.now() > latest) return { found, held };
+      const [item] = await claimChosen(deliveries, [{ seq: found.seq, fence: found.fence }], lease);
+      if (item || performance.now() > latest) return { found, item };
       await sleep(LOOK_EVERY_MS);
     }
   };
 
   return async (key, simulated) => {
-    const { found, held } = await take(key);
+    const { found, item } = await take(key);
     if (!found) return refuse(failure('NOT_FOUND', { message: 'No message in the inbox has this id.' }));
-    if (held) {
-      const settlement = settlementOf(held.job, { simulated, nowMs: timeOf(held, clock), random });
+    if (item) {
+      const settlement = settlementOf(item.job, { simulated, nowMs: timeOf(item, clock), random });
       const lost = await deliveries.record([settlement]);
       return lost.length === 0 ? ok(undefined) : conflict(BEING_SENT);
     }

@@ -11,7 +11,7 @@ import type { Candidate } from '../routing/route.ts';
 export interface WindowEmail {
   seq: number;
   inline: Uint8Array | null;
-  jobs: Set<HeldMessage>;
+  jobs: Set<DeliveryItem>;
   /** Recipients with a running attempt. */
   trying: number;
   prepared: Promise<PreparedEmail> | undefined;
@@ -41,7 +41,7 @@ export interface Hop {
 }
 
 /** A message in memory. */
-export interface HeldMessage extends Item<DeliveryJob> {
+export interface DeliveryItem extends Item<DeliveryJob> {
   email: WindowEmail;
   hop: Hop;
   /**
@@ -63,12 +63,12 @@ export function accountOfLane(lane: string): string {
 /** Returns an item for a claimed job. Its content is held once for all recipients: the item owns the job from here on. */
 export function heldOf(
   job: DeliveryJob,
-  { hop, domain, claimedMs, leaseUntilMs }: Pick<HeldMessage, 'hop' | 'domain' | 'claimedMs' | 'leaseUntilMs'>,
-): HeldMessage {
+  { hop, domain, claimedMs, leaseUntilMs }: Pick<DeliveryItem, 'hop' | 'domain' | 'claimedMs' | 'leaseUntilMs'>,
+): DeliveryItem {
   const email = {
     seq: job.emailSeq,
     inline: job.content,
-    jobs: new Set<HeldMessage>(),
+    jobs: new Set<DeliveryItem>(),
     trying: 0,
     prepared: undefined,
   };
