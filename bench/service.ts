@@ -101,9 +101,9 @@ export function residentMegabytes(pid: number): number {
   return (Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024) / 1e6;
 }
 
-/** CPU seconds that the main threads of the child processes have used. */
+/** CPU seconds that the main threads of a process and of its child processes have used. */
 export function mainThreadSeconds(parent: number): number {
-  return childrenOf(parent).reduce((sum, pid) => sum + secondsOf(`/proc/${pid}/task/${pid}/stat`).own, 0);
+  return [parent, ...childrenOf(parent)].reduce((sum, pid) => sum + secondsOf(`/proc/${pid}/task/${pid}/stat`).own, 0);
 }
 
 /** CPU seconds of a process and, with `tree`, of its child processes. */

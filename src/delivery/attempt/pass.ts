@@ -93,6 +93,7 @@ export function mayReturn(item: DeliveryItem, most: number = MAX_RETURNS): boole
 /** One transaction over a session, and the results of its recipients. */
 export interface Pass {
   pooled: PooledSession;
+  mailFrom: string;
   sent: SendResult;
   reused: boolean;
   /** The dialogue of earlier sessions of the same attempt. */
@@ -128,7 +129,7 @@ export function classifyPass(
   { group, destination }: { group: readonly DeliveryItem[]; destination: string },
   pass: Pass,
 ): AttemptResult[] {
-  const { sent, reused, pooled } = pass;
+  const { sent, reused, pooled, mailFrom } = pass;
   const facts = factsOf(pass);
   const recipientCount = sent.recipients.filter(({ stage }) => stage === 'dot').length;
   return group.map((item, index): AttemptResult => {
@@ -139,7 +140,7 @@ export function classifyPass(
     if (isCanceled || isRest || isSessionOver) return { item, kind: 'put back' };
     const isTlsMissing = pooled.session.tls === undefined && requiresStartTls(result);
     const stage = isTlsMissing ? 'starttls' : result.stage;
-    const outcome = classify({ ...result, stage, relay: isRelay(destination), recipientCount });
+    const outcome = classify({ ...result, stage, relay: isRelay(destination), recipientCount, sender: mailFrom });
     return { item, kind: 'classified', outcome, facts };
   });
 }

@@ -398,7 +398,8 @@ export async function transmit(attempt: TransmissionRequest): Promise<Transmissi
     pooled.used += 1;
     const own = pending === group ? sending : await outgoingMailTo(pending, { attempt, prepared, sending });
     const sent = await sendFitting(pooled.session, own);
-    const pass: Pass = { pooled, sent, reused, earlier, clocked: elapsed() };
+    const { mailFrom } = own.message;
+    const pass: Pass = { pooled, mailFrom, sent, reused, earlier, clocked: elapsed() };
     learn(memory, pass, pending);
     const classified = classifyPass({ group: pending, destination }, pass);
     const replySignal = asConnectionLimit(signalOfPass(pass, classified), pooled, connections);

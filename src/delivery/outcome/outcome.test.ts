@@ -316,3 +316,20 @@ test('an outcome shows the readable message instead of the OpenSSL error', () =>
   const outcome = classify({ stage: 'tls', cause, message, relay: false });
   assert.equal(outcome.reply, errorSentence({ cause, message }));
 });
+
+test('a reply with only the address of the sender is about the sender', () => {
+  const outcomeOf = (text: string): Outcome => {
+    const reply = parseReply(text);
+    assert.ok(reply);
+    return classify({ stage: 'rcpt', reply, relay: false, recipient: RECIPIENT, sender: 'b+1@bounce.example' });
+  };
+  const refused = outcomeOf('550 5.1.1 <B+1@bounce.example>: User unknown');
+  assert.deepEqual([refused.category, refused.owner, refused.suppress], ['policy', 'sender', false]);
+  for (const text of [
+    `550 5.1.1 <${RECIPIENT}>: User unknown`,
+    `550 5.1.1 b+1@bounce.example -> ${RECIPIENT}: User unknown`,
+  ]) {
+    const unknown = outcomeOf(text);
+    assert.deepEqual([unknown.category, unknown.suppress], ['mailbox-not-found', true], text);
+  }
+});

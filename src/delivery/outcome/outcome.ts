@@ -42,6 +42,8 @@ export interface Evidence extends Partial<RecipientResult> {
   relay: boolean;
   /** How many recipients the final dot was for; 1 by default. */
   recipientCount?: number;
+  /** The address in MAIL FROM, if known. */
+  sender?: string;
 }
 
 type Refused = Pick<Evidence, 'reply' | 'local'>;
@@ -86,6 +88,24 @@ interface Meaning {
 /** How long addresses stay suppressed if their domain does not exist or accepts no mail. */
 const DOMAIN_SUPPRESSED_DAYS = 7;
 
+/** Categories of the recipient. A reply about the sender that has one of them means that the sender is not accepted. */
+const OF_RECIPIENT: ReadonlySet<Category> = new Set([
+  'mailbox-not-found',
+  'mailbox-disabled',
+  'mailbox-full',
+  'domain-not-found',
+]);
+
+/** Returns whether a reply is about the sender: to MAIL, which names no recipient (RFC 5321 §3.3), or with only the sender's address. */
+function isAboutSender({ stage, sender = '', recipient = '' }: Evidence, reply: SmtpReply): boolean {
+  if (stage === 'mail' || stage === 'reset') return true;
+  const text = reply.text.toLowerCase();
+  const names = (address: string): boolean => address !== '' && text.includes(address.toLowerCase());
+  return names(sender) && !names(recipient);
+}
+
+const SENDER_REFUSED = { category: 'policy', owner: 'sender', suppress: undefined } as const;
+
 /** Temporary whatever the class of the code. */
 const PASSING: ReadonlySet<Category> = new Set(['blocked', 'greylisted', 'rate-limited', 'remote-error']);
 
@@ -95,7 +115,9 @@ function classifyReply(evidence: Evidence, reply: SmtpReply): Outcome {
   if (stage === 'auth' || (relay && reply.code === 530)) return outcome('temporary', { category: 'internal' }, fields);
   if (stage === 'starttls' || stage === 'tls') return outcome('temporary', { category: 'tls' }, fields);
   const normalized = normalizeReply(reply, recipient);
-  const { category, owner, suppress } = matchReply(normalized, stage);
+  const rule = matchReply(normalized, stage);
+  const { category, owner, suppress } =
+    OF_RECIPIENT.has(rule.category) && isAboutSender(evidence, reply) ? SENDER_REFUSED : rule;
   if (reply.code >= 500 && (stage === 'banner' || stage === 'ehlo')) {
     const isRate = category === 'rate-limited' || category === 'greylisted';
     return outcome('temporary', { category: isRate ? category : 'blocked' }, fields);

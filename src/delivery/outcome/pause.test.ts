@@ -66,6 +66,27 @@ const rows: [stage: SmtpStage, reply: string, asked: 'none' | 'ladder' | number]
   ['dot', '451 4.3.0 queue file write error', 'none'],
   ['rcpt', '550 5.1.1 no such user', 'none'],
   ['mail', '550 5.7.1 sender refused', 'none'],
+  // One sender or one message, which ends the session: the mail of other accounts continues.
+  [
+    'dot',
+    '421 4.7.26 Your email has been rate limited because it is unauthenticated. Gmail requires SPF or DKIM',
+    'none',
+  ],
+  [
+    'dot',
+    "421 4.7.32 Your email has been rate limited because the From: header isn't aligned with SPF or DKIM",
+    'none',
+  ],
+  ['dot', '421 4.7.0 this message is suspicious due to the very low reputation of the sending domain', 'none'],
+  ['dot', '421 4.7.0 this message is suspicious due to the nature of the content and/or the links within', 'none'],
+  ['dot', '421 4.7.0 This message does not have authentication information', 'none'],
+  ['mail', '421 4.1.8 Sender address rejected: Domain not found', 'none'],
+  [
+    'dot',
+    '421 4.7.28 Our system has detected an unusual rate of unsolicited mail originating from your IP address',
+    'ladder',
+  ],
+  ['dot', '421 4.3.0 Temporary System Problem', 'ladder'],
   // One session.
   ['mail', '421 4.4.2 timeout, closing idle connection', 'none'],
   ['mail', '421 4.7.0 too many messages in this session', 'none'],
@@ -103,6 +124,7 @@ const hints: [text: string, ms: number | undefined][] = [
   ['wait at least 30 seconds', 30 * SECOND],
   ['try again in 1 second', 10 * SECOND],
   ['try again in 2 days', undefined],
+  ['please retry after 1 day', undefined],
   ['try again in 36 hours', 60 * MINUTE],
   ['try again in 999999 seconds', 60 * MINUTE],
   ['try again later', undefined],

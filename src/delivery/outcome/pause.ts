@@ -2,8 +2,8 @@
  * Decides which replies pause a whole destination, and for how long. Pure.
  *
  * A reply pauses the destination if it refuses Postrider before a recipient was named, reports a rate limit or overload, blocks this host,
- * is 421, or names a time to retry. Replies about one mailbox, transaction or session, and greylisting, defer only the message. A retry
- * time in a reply to RCPT or DATA pauses the destination only if it accepts no other message in the meantime.
+ * is 421, or names a time to retry. Replies about one sender, message, mailbox, transaction or session, and greylisting, defer only the
+ * message. A retry time in a reply to RCPT or DATA pauses the destination only if it accepts no other message in the meantime.
  */
 
 import type { PauseRule } from '../destinations/providers.ts';
@@ -28,7 +28,8 @@ const IN_UNITS =
   /\b(?:in|after|for|wait|within|least)\s*:?\s*(?:about |another |the next )?(\d{1,6}) ?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b/i;
 const IN_CLOCK = /\b(?:in|after|for|wait)\s+(\d{1,2}):([0-5]\d):([0-5]\d)\b/i;
 const IN_ISO = /\bPT(?:(\d{1,3})H)?(?:(\d{1,4})M)?(?:(\d{1,6})S)?\b/;
-const BARE_SECONDS = /\bretry[-_ ]after\s*[:=]?\s*(\d{1,6})\b/i;
+/** Without a unit; another word after the number would be one. */
+const BARE_SECONDS = /\bretry[-_ ]after\s*[:=]?\s*(\d{1,6})\b(?!\s*[a-z])/i;
 const SPELLED_OUT = /\b(?:in|after|for) (?:a|an|one) (minute|hour)\b/i;
 
 function clamp(ms: number): number {
@@ -63,7 +64,7 @@ const ABOUT_SYSTEM = /^(3\.2|4\.5)$/;
 /** Returns the pause that a refusal requires of the entire destination; undefined if none. */
 export function pauseRequestOf(
   { stage, reply }: Pick<Evidence, 'stage' | 'reply'>,
-  outcome: Pick<Outcome, 'kind' | 'category'>,
+  outcome: Pick<Outcome, 'kind' | 'category' | 'owner'>,
 ): PauseRequest | undefined {
   if (!reply || outcome.kind !== 'temporary') return undefined;
   const { text } = reply;
@@ -80,6 +81,10 @@ export function pauseRequestOf(
   if (!beforeMail && isAboutLess) return undefined;
   const hint = waitHintMs(text);
   if (!beforeMail && !atMail && NAMES_GREYLISTING.test(text)) return undefined;
+  // A 421 that a sender or its message causes ends the session. If it paused the destination, one sender would stop the mail of all others.
+  if (!beforeMail && reply.code === 421 && (outcome.owner === 'sender' || outcome.owner === 'recipient')) {
+    return undefined;
+  }
   const asks = beforeMail || reply.code === 421 || outcome.category === 'rate-limited' || ABOUT_SYSTEM.test(detail);
   if (asks) return { ms: hint };
   return hint === undefined ? undefined : { ms: hint, ...(!atMail && { unlessAccepting: true }) };

@@ -95,6 +95,15 @@ const NOT_PER_TRANSACTION =
  */
 const SECOND_HAND = /remote server returned|remote host said|unverified address|connect to \S+(\[\S+\])?: /;
 
+/** Matches a refusal because the domain of the sender has no host that could receive a bounce. */
+const SENDER_WITHOUT_HOST = /\b(invalid|no valid) (dns|mx|a\/aaaa)\b.{0,40}\brecords?\b/;
+
+/**
+ * The texts that RFC 5321 §4.2.3 suggests for a code. They repeat the code, so that they say less than other text in the same reply.
+ */
+const STANDARD_TEXT =
+  /requested (mail )?action (not taken|aborted):? (mailbox unavailable|mailbox name not allowed|local error in processing|insufficient system storage|exceeded storage allocation)/g;
+
 const IP = String.raw`(\d{1,3}(\.\d{1,3}){3}|[\da-f]{1,4}(:[\da-f]{0,4}){3,7})`;
 const IP_BLOCKED = new RegExp(
   String.raw`${IP}[^a-z]{0,4}( (has been|is|was|are))?( (temporarily|currently|on|in|a|an|our|the|internal|local))* (block|black|deny|denied|ban|reject|refus|list|abus)|(mail|mails|messages?|connections?|traffic|access) from (ip )?\W?${IP}\W{0,3}( (is|was|are|has been|have been|will be|were))?( not)? ?(refus|reject|block|denied|accepted|allowed|deferred|permanently)|${IP}\W? (has sent|is not allowed|is sending)`,
@@ -216,7 +225,11 @@ export const replyRules: readonly ReplyRule[] = [
     suppress: 'permanently',
   },
 
-  { text: /account or domain may not exist/, category: 'mailbox-not-found' },
+  {
+    text: /account or domain may not exist/,
+    unless: /sender verif|verification failed for/,
+    category: 'mailbox-not-found',
+  },
 
   // Mail loops are a problem between servers, not of the message or the address.
   {
@@ -437,6 +450,7 @@ export const replyRules: readonly ReplyRule[] = [
   },
 
   { enhanced: ['1.7', '1.8'], category: 'policy', owner: 'sender' },
+  { text: SENDER_WITHOUT_HOST, category: 'policy', owner: 'sender' },
   // If a reply to MAIL reports an unknown address, it means the address of the sender.
   { at: ['mail'], class: 5, text: UNKNOWN_MAILBOX, category: 'policy', owner: 'sender' },
 
@@ -533,6 +547,7 @@ const NOT_THE_ADDRESS = either(
   /access denied|\bspam\b|rcpthosts|relay(ing)?( access)? (denied|not)|temporar/,
   /\b(absender|expediteur|emetteur|remitente|remetente|mittente|afzender|nadawc\w*|avsandare|afsender|odesilatel)\b/,
   /отправител|发件人|發件人|差出人/,
+  SENDER_WITHOUT_HOST,
 );
 
 /** A reply in the form that the rules match against. */
@@ -560,7 +575,21 @@ function containsText(pattern: TextPattern, { texts }: ReplyTexts): boolean {
   return texts.some((text) => pattern.test(text));
 }
 
+/** Returns the reply without standard texts; undefined if it has none. */
+function withoutStandardText(reply: NormalizedReply): NormalizedReply | undefined {
+  const cut = (text: string): string => text.replace(STANDARD_TEXT, ' ').trim();
+  const whole = cut(reply.whole);
+  return whole === reply.whole ? undefined : { ...reply, whole, texts: reply.texts.map(cut) };
+}
+
+/** Returns the rule of a reply. A standard text counts only if no rule matches the rest of the text. */
 export function matchReply(reply: NormalizedReply, stage: SmtpStage): ReplyRule {
+  const rest = withoutStandardText(reply);
+  const found = rest && findRule(rest, stage);
+  return found?.text !== undefined ? found : findRule(reply, stage);
+}
+
+function findRule(reply: NormalizedReply, stage: SmtpStage): ReplyRule {
   const { code, detail, whole } = reply;
   // X.4.1, X.4.2, X.4.7, and X.4.3xx are about the network between the replying server and another one.
   const isSecondHand = containsText(SECOND_HAND, reply) || /^4\.([127]|3\d\d)$/.test(detail);

@@ -52,3 +52,25 @@ test('a failed recipient has a permanent outcome, a delayed one a temporary outc
     }
   }
 });
+
+test('a report about a refusal of the sender suppresses no address', () => {
+  const reported = { action: 'failed', status: '5.0.0', smtpCode: 550, finalRecipient: 'ann@b.example' } as const;
+  const unavailable = { ...reported, diagnostic: '550 mailbox unavailable' };
+  assert.equal(reportedOutcome(unavailable).suppress, true);
+  const refused = [
+    { ...unavailable, stage: 'mail' as const },
+    { ...reported, diagnostic: '550 5.1.1 <b+1@bounce.example>: User unknown (in reply to MAIL FROM command)' },
+    {
+      ...reported,
+      diagnostic: '550-Requested action not taken: mailbox unavailable 550 invalid DNS MX or A/AAAA resource record',
+    },
+  ];
+  for (const one of refused) {
+    const { category, owner, suppress } = reportedOutcome(one);
+    assert.deepEqual(
+      { category, owner, suppress },
+      { category: 'policy', owner: 'sender', suppress: false },
+      one.diagnostic,
+    );
+  }
+});

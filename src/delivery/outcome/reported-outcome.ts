@@ -5,23 +5,12 @@
  * - The report's action, not the code, says whether the result is final: `failed` is, `delayed` is not.
  * - `failed` after temporary refusals means that the message expired at that server: category `expired`, as with Postrider itself.
  * - A block concerns that server's host, and Postrider's operator cannot have it lifted: its owner is the remote side.
- * - Suppression follows the same rows and vetoes; a report of an unknown address counts like a refusal at RCPT.
+ * - Suppression follows the same rows and vetoes; a report of an unknown address counts like a refusal at RCPT, unless the report names
+ *   another stage: at MAIL the sender was refused (RFC 5321 §3.3).
  */
-import type { ReportedRecipient } from '../../mail/report/report.ts';
-import type { SmtpStage } from '../../net/smtp-types.ts';
+import { type ReportedRecipient, stageIn } from '../../mail/report/report.ts';
 import { classify, expired, type Outcome } from './outcome.ts';
 import { explanations, REPORTED_BLOCK_ADVICE } from './outcome-texts.ts';
-
-/** At which stage the reporting server was refused, in the wording of Postfix and Exim. Unknown counts as RCPT. */
-const STAGES: readonly [stage: SmtpStage, pattern: RegExp][] = [
-  ['dot', /(?:in reply to|after) (?:the )?(?:end of data|end of message|data\b|pipelined end of data)|\(data\b/i],
-  ['mail', /(?:in reply to|after) (?:pipelined )?mail from/i],
-  ['rcpt', /(?:in reply to|after) (?:pipelined )?rcpt to/i],
-  [
-    'ehlo',
-    /refused to talk to me|in reply to (?:ehlo|helo)|after (?:ehlo|helo|initial connection)|while receiving the initial server greeting/i,
-  ],
-];
 
 const RAN_OUT =
   /(?:message|queue|envelope)[ .](?:has )?expired|failing for a long time|after multiple retries|failed \d+ attempts|deliver for the last \d+ seconds|delivery time expired|retry time(?:out)? (?:not )?(?:reached|exceeded)|(?:in|been in) the queue too long|could not be delivered for \d+ (?:days|hours)|too many (?:delivery )?attempts|maximum (?:delivery )?(?:time|retries)|unable to deliver (?:in|for) \d+|cannot send message (?:within|for) \d+/i;
@@ -31,9 +20,9 @@ const NO_ANSWER =
   /connection (?:timed out|refused|reset|dropped)|no route to host|(?:network|host) (?:is )?(?:unreachable|not reachable|not responding)|network error|requests to connect|(?:unable|failed) to connect|establish an smtp connection|conversation with .{0,200} timed out/i;
 
 export type Reported = Pick<ReportedRecipient, 'action' | 'status' | 'smtpCode' | 'diagnostic'> &
-  Partial<Pick<ReportedRecipient, 'finalRecipient'>>;
+  Partial<Pick<ReportedRecipient, 'finalRecipient' | 'stage'>>;
 
-/** A report does not include the number of recipients of that transaction: assume several. */
+/** A report does not include the number of recipients of that transaction: assume several, unless the reply names this one. */
 const UNKNOWN_COUNT = 2;
 
 /** Shown instead of a reply if the report quotes none. */
@@ -88,14 +77,15 @@ export function reportedOutcome(reported: Reported): Outcome {
     const waits = classify({ stage: 'connect', relay: false, message: words });
     return { ...(reported.action === 'failed' ? expired(waits) : waits), ...shown };
   }
-  const stage = STAGES.find(([, pattern]) => pattern.test(words))?.[0] ?? 'rcpt';
+  const stage = stageIn(words) ?? reported.stage ?? 'rcpt';
   const isReply = reported.smtpCode !== null;
   const recipient = reported.finalRecipient ?? undefined;
   const classified = classify({
     stage,
     reply,
     relay: false,
-    recipientCount: UNKNOWN_COUNT,
+    recipientCount:
+      recipient !== undefined && words.toLowerCase().includes(recipient.toLowerCase()) ? 1 : UNKNOWN_COUNT,
     ...(recipient !== undefined && { recipient }),
   });
   const outcome = settled(reported.action, isReply, classified);

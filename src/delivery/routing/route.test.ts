@@ -215,3 +215,26 @@ test('an address family without a source address is not used', async () => {
   const unreached = await resolve('six.example', zone, { sources });
   assert.equal(refusal(unreached), 'ENETUNREACH', 'temporary: the operator may add a source address');
 });
+
+test('a refusal says whether the domain or its MX hosts have no address', async () => {
+  const textOf = async (domain: string, zone: FakeZone): Promise<string | undefined> => {
+    const resolved = await resolve(domain, zone);
+    assert.ok(!resolved.ok);
+    return resolved.evidence.local?.text;
+  };
+  assert.equal(
+    await textOf('bare.example', { 'bare.example': { TXT: ['x'] } }),
+    'the domain bare.example has no MX record and no address',
+  );
+  assert.equal(
+    await textOf('dangling.example', {
+      'dangling.example': {
+        MX: [
+          [10, 'gone.example'],
+          [20, 'lost.example'],
+        ],
+      },
+    }),
+    'the MX hosts of dangling.example have no address (gone.example, lost.example)',
+  );
+});

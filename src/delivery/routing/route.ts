@@ -342,7 +342,12 @@ async function chooseHosts(
     const list = refused.slice(0, 3).join(', ');
     return permanent(554, '5.4.4', `the MX hosts of ${domain} have addresses that are not public (${list})`);
   }
-  return permanent(550, '5.4.4', `the domain ${domain} has no MX record and no address`);
+  const hosts = found.map(({ host }) => host);
+  const cause =
+    hosts.length === 0 || (hosts.length === 1 && hosts[0] === domain)
+      ? `the domain ${domain} has no MX record and no address`
+      : `the MX hosts of ${domain} have no address (${hosts.slice(0, 3).join(', ')})`;
+  return permanent(550, '5.4.4', cause);
 }
 
 function mailLoop({ own }: Routing, domain: string): RouteResolution {

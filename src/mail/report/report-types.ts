@@ -1,5 +1,8 @@
 /** Types of mail reports: bounces, complaints, and mail that is neither. */
 
+/** The command of its session at which the reporting server was refused. */
+export type ReportedStage = 'ehlo' | 'mail' | 'rcpt' | 'dot';
+
 /** What a report states about one recipient. */
 export interface ReportedRecipient {
   /** The address that the reporting server tried. */
@@ -12,6 +15,8 @@ export interface ReportedRecipient {
   smtpCode: number | null;
   /** The reply of the server that refused, or the reporting server's text. */
   diagnostic: string | null;
+  /** The stage at which the server was refused, if the readable text names it. */
+  stage?: ReportedStage;
   remoteHost: string | null;
 }
 

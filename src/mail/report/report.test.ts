@@ -323,3 +323,40 @@ test('concurrent parsing of the costliest messages yields every few milliseconds
   const ms = await fewestOf(150, longestTurnMs);
   assert.ok(ms < 150, `${ms} ms`);
 });
+
+test('the stage at which the server was refused comes from the readable text about the recipient', async () => {
+  const stagesOf = async (text: string, fields: string) => {
+    const report = await reportOf(
+      `From: MAILER-DAEMON@a.example\r\nContent-Type: multipart/report; boundary=b\r\n\r\n--b\r\n\r\n${text}\r\n--b\r\n` +
+        `Content-Type: message/delivery-status\r\n\r\n${fields}\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n` +
+        'Message-ID: <ours@shop.example>\r\n\r\nx (in reply to MAIL FROM command)\r\n--b--\r\n',
+    );
+    assert.ok(report.kind === 'bounce');
+    return report.recipients.map(({ stage }) => stage);
+  };
+  const failed = (address: string, reply: string): string =>
+    `Final-Recipient: rfc822; ${address}\r\nAction: failed\r\nStatus: 5.0.0\r\nDiagnostic-Code: smtp; ${reply}\r\n\r\n`;
+  const reply = '550 mailbox unavailable';
+  const postfix = (address: string, command: string): string =>
+    `<${address}>: host mx.b.example[192.0.2.1] said: ${reply} (in reply to\r\n    ${command} command)\r\n\r\n`;
+
+  assert.deepEqual(await stagesOf(postfix('a@b.example', 'MAIL FROM'), failed('a@b.example', reply)), ['mail']);
+  assert.deepEqual(await stagesOf('no details', failed('a@b.example', reply)), [undefined]);
+  const two = postfix('a@b.example', 'MAIL FROM') + postfix('c@b.example', 'RCPT TO');
+  const fields = failed('C@b.example', reply) + failed('a@b.example', reply) + failed('d@b.example', reply);
+  assert.deepEqual(await stagesOf(two, fields), ['rcpt', 'mail', undefined]);
+
+  const exim = await reportOf(
+    'From: Mail Delivery System <Mailer-Daemon@a.example>\r\nX-Failed-Recipients: ann@b.example\r\n' +
+      'Subject: Mail delivery failed: returning message to sender\r\n\r\n' +
+      'A message that you sent could not be delivered. The following address(es) failed:\r\n\r\n' +
+      '  ann@b.example\r\n    host mx.b.example [192.0.2.1]\r\n' +
+      '    SMTP error from remote mail server after pipelined MAIL FROM:<b+x@bounce.example> SIZE=99:\r\n' +
+      '    550 5.1.1 <b+x@bounce.example>: User unknown\r\n',
+  );
+  assert.ok(exim.kind === 'bounce');
+  assert.deepEqual(
+    exim.recipients.map(({ finalRecipient, smtpCode, stage }) => [finalRecipient, smtpCode, stage]),
+    [['ann@b.example', 550, 'mail']],
+  );
+});

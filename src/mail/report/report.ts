@@ -13,10 +13,12 @@ import { addressesIn, isVague } from './quoted-reply.ts';
 import { quotedTokens } from './quoted-tokens.ts';
 import { type Fields, type ReceivedMail, readReceived, subjectOf } from './received.ts';
 import type { Report, ReportedMail, ReportedRecipient } from './report-types.ts';
+import { withStages } from './smtp-stage.ts';
 import { namesRecipientFirst, type ReportText, readNamelessBounce, readTextBounce } from './text-bounce.ts';
 import { readableTexts } from './texts.ts';
 
 export type { Report, ReportedMail, ReportedRecipient } from './report-types.ts';
+export { stageIn } from './smtp-stage.ts';
 
 const MAX_LINES = 5000;
 const MAX_MENTIONED = 200;
@@ -200,7 +202,10 @@ function readText(mail: ReceivedMail, returned: Returned, about: ReportedMail): 
     `${returned.human.subject}\n${returned.human.lines.join('\n')}`.toLowerCase(),
     MAX_MENTIONED,
   );
-  if (recipients.length > 0) return { kind: 'bounce', recipients, mail: about, isForMachines: false, mentioned };
+  if (recipients.length > 0) {
+    const staged = withStages(recipients, returned.human.lines);
+    return { kind: 'bounce', recipients: staged, mail: about, isForMachines: false, mentioned };
+  }
   return none(automatic ?? automaticByWeakSigns(mail, returned.text) ?? 'not-a-report');
 }
 
@@ -214,7 +219,7 @@ export async function readReport(raw: Uint8Array): Promise<Report> {
   const { attached, complaint, recipients: stated } = await inTimeSlice(() => readStated(mail));
   if (complaint === 'none' || (stated.length > 0 && isSentByPerson(mail))) return none('not-a-report');
   if (complaint === undefined && stated.length === 0 && isReadReceipt(mail)) return none('auto-reply');
-  // The fields are complete, so the readable text adds nothing.
+  // If the fields are complete, the readable text adds only the stage.
   const isReportComplete = complaint !== undefined || (stated.length > 0 && stated.every(isComplete));
   const isText = !isReportComplete || !attached?.first('message-id');
   const returned = isText ? await inTimeSlice(() => returnedMail(mail, attached)) : undefined;
@@ -224,11 +229,16 @@ export async function readReport(raw: Uint8Array): Promise<Report> {
   const isForMachines = stated.length > 0;
   const about = complaint || isForMachines ? { ...quoted, messageId: quoted.messageId ?? answeredMail(mail) } : quoted;
   if (complaint) return { kind: 'complaint', ...complaint, tokens: quotedTokens(mail, original), mail: about };
-  if (returned === undefined) return { kind: 'bounce', recipients: stated, mail: about, isForMachines, mentioned: [] };
+  if (returned === undefined) {
+    const recipients = await inTimeSlice(() =>
+      withStages(stated, readableTexts(mail).join('\n').split('\n', MAX_LINES)),
+    );
+    return { kind: 'bounce', recipients, mail: about, isForMachines, mentioned: [] };
+  }
   // Fields in the text are trusted if a program sent the mail.
   const isOfProgram = senderOf(mail.header.first('from')) !== 'other' || returned.human.failed.length > 0;
   const inFields = isForMachines ? stated : isOfProgram ? recipientsInText(returned.text) : [];
   if (inFields.length === 0) return inTimeSlice(() => readText(mail, returned, about));
-  const recipients = await inTimeSlice(() => completedAll(inFields, returned.human));
+  const recipients = await inTimeSlice(() => withStages(completedAll(inFields, returned.human), returned.human.lines));
   return { kind: 'bounce', recipients, mail: about, isForMachines, mentioned: [] };
 }
