@@ -46,7 +46,7 @@ export const emptyList = (): string[] => [];
 
 export type Role = 'api' | 'smtp' | 'delivery' | 'webhooks' | 'inbound';
 export const ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks', 'inbound'];
-/** The roles that run if none are configured. config.ts adds `inbound` if its port is set. */
+/** The roles that run if none are configured. config.ts adds `inbound` to all four if its port is set. */
 export const DEFAULT_ROLES: readonly Role[] = ['api', 'smtp', 'delivery', 'webhooks'];
 
 export interface RelayRoute {

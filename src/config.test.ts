@@ -334,6 +334,10 @@ test('the inbound role is added by default if its port is set, and never without
   assert.equal(rolesOf({ POSTRIDER_INBOUND_PORT: '25' }), 'api,smtp,delivery,webhooks,inbound');
   assert.equal(rolesOf({ POSTRIDER_INBOUND_PORT: '25', POSTRIDER_ROLES: 'api,smtp' }), 'api,smtp');
   assert.equal(rolesOf({ POSTRIDER_INBOUND_PORT: '25', POSTRIDER_ROLES: 'inbound' }), 'inbound');
+  const all = 'webhooks,delivery,api,smtp';
+  assert.equal(rolesOf({ POSTRIDER_INBOUND_PORT: '25', POSTRIDER_ROLES: all }), `${all},inbound`);
+  assert.equal(rolesOf({ POSTRIDER_INBOUND_PORT: '25', POSTRIDER_ROLES: `inbound,${all}` }), `inbound,${all}`);
+  assert.equal(rolesOf({ POSTRIDER_ROLES: all }), all);
   assert.throws(() => readConfig({ POSTRIDER_ROLES: 'inbound' }), /POSTRIDER_INBOUND_PORT is not set/);
 });
 

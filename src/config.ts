@@ -428,7 +428,7 @@ export const settings = {
   roles: setting<Role[]>(
     'ROLES',
     DEFAULT_ROLES.join(','),
-    'roles that this process runs (`delivery` includes housekeeping). If `POSTRIDER_INBOUND_PORT` is set, the default also includes `inbound`',
+    'roles that this process runs (`delivery` includes housekeeping). If `POSTRIDER_INBOUND_PORT` is set, a process with these four also runs `inbound`',
     roles,
     () => [...DEFAULT_ROLES],
   ),
@@ -519,7 +519,8 @@ export function examineConfig(variables: Environment): ExaminedConfig {
   values.unknownSettings = unknownSettings(environment);
   const config = values as unknown as Config;
   if (config.databaseUrl !== undefined) config.databaseUrl.password ??= config.databasePassword;
-  if (config.inboundPort !== undefined && givenText(settings.roles, environment) === undefined) {
+  const hasDefaultRoles = DEFAULT_ROLES.every((role) => config.roles.includes(role));
+  if (config.inboundPort !== undefined && hasDefaultRoles && !config.roles.includes('inbound')) {
     config.roles.push('inbound');
   }
   problems.push(...conflicts(config, { environment, wrong }));

@@ -135,11 +135,14 @@ test('sendAt schedules a message, and a time in the past sends it immediately', 
   const later = dataOf(await rig.send({ ...GOOD, sendAt, expiresAfterSeconds: 60 }));
   assert.equal(later.status, 'scheduled');
   assert.equal(rig.offered.length, 0);
-  const [row] = await rowsOf<{ send_at: number; expires_at: number }>(
+  const [row] = await rowsOf<{ send_at: number; expires_at: number; content: Uint8Array }>(
     rig,
-    `SELECT send_at, expires_at FROM message WHERE id = '${later.messageId}'`,
+    `SELECT send_at, expires_at, content FROM message JOIN email ON email.seq = email_seq WHERE id = '${later.messageId}'`,
   );
-  assert.deepEqual(row && { ...row }, { send_at: Date.parse(sendAt), expires_at: Date.parse(sendAt) + 60_000 });
+  const { content, ...times } = row!;
+  assert.deepEqual({ ...times }, { send_at: Date.parse(sendAt), expires_at: Date.parse(sendAt) + 60_000 });
+  const [, date = ''] = /^Date: (.*)\r$/m.exec(Buffer.from(content).toString()) ?? [];
+  assert.equal(Date.parse(date), Date.parse(sendAt));
   for (const past of ['2020-01-01T00:00:00Z', '2016-12-31T23:59:60Z']) {
     assert.equal(dataOf(await rig.send({ ...GOOD, sendAt: past })).status, 'queued');
   }

@@ -157,7 +157,8 @@ export function mailToCompose<F>(
     subject: content.subject!,
     headers: [...mail.headers, ...(content.headers ?? []), ...feedbackField(mail, sender)],
     messageId,
-    dateMs: sender.nowMs,
+    // The time at which it is sent: filters distrust old dates.
+    dateMs: mail.sendAtMs ?? sender.nowMs,
     html: content.html,
     text: content.text,
     attachments,
