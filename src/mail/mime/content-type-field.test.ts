@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { runningMs } from '../../../test/kit/running-time.ts';
 import { parameterizedValue, parameterValue } from './mime-walk.ts';
 
 const FIELDS: [text: string, main: string, parameters: Record<string, string>][] = [
@@ -13,6 +14,26 @@ const FIELDS: [text: string, main: string, parameters: Record<string, string>][]
   ['a/b; x=', 'a/b', { x: '' }],
   ['; x=y', '', { x: 'y' }],
   ['a/b; (open', 'a/b', {}],
+  ['text/html charset=UTF-8', 'text/html', { charset: 'UTF-8' }],
+  ['text/plain charset="utf-8" format=flowed', 'text/plain', { charset: 'utf-8', format: 'flowed' }],
+  ['text/plain, charset=utf-8', 'text/plain', { charset: 'utf-8' }],
+  ['text/plain; charset=utf-8, format=flowed', 'text/plain', { charset: 'utf-8', format: 'flowed' }],
+  ['text/html; charset=utf-8, text/html', 'text/html', { charset: 'utf-8' }],
+  ['text/html (comment) charset=utf-8 (another; one) x=y', 'text/html', { charset: 'utf-8', x: 'y' }],
+  ['text/html version 2 charset=utf-8', 'text/html', { charset: 'utf-8' }],
+  ['multipart/alternative boundary="b"', 'multipart/alternative', { boundary: 'b' }],
+  ['multipart/mixed; charset=utf-8 boundary="b,; c"', 'multipart/mixed', { charset: 'utf-8', boundary: 'b,; c' }],
+  ['multipart/mixed; type="a/b"boundary=b', 'multipart/mixed', { type: 'a/b', boundary: 'b' }],
+  ['application/pdf name="a.pdf"', 'application/pdf', { name: 'a.pdf' }],
+  ['attachment filename="a.pdf"', 'attachment', { filename: 'a.pdf' }],
+  ['attachment; filename=a, b.pdf; size=1', 'attachment', { filename: 'a', size: '1' }],
+  ['text', 'text', {}],
+  ['text; charset=utf-8', 'text', { charset: 'utf-8' }],
+  ['text/plain/html; charset=utf-8', 'text/plain/html', { charset: 'utf-8' }],
+  ['text/ charset=utf-8', 'text/', { charset: 'utf-8' }],
+  ['text/html: charset=utf-8', 'text/html:', { charset: 'utf-8' }],
+  ['charset=utf-8', '', { charset: 'utf-8' }],
+  ['charset = "utf-8"', '', { charset: 'utf-8' }],
 ];
 for (const [text, main, parameters] of FIELDS) {
   test(`reads ${JSON.stringify(text)}`, () => {
@@ -21,6 +42,20 @@ for (const [text, main, parameters] of FIELDS) {
     assert.deepEqual(Object.fromEntries(value.parameters.map((one) => [one.name, one.value])), parameters);
   });
 }
+
+test('only two tokens with a slash between them are a media type', () => {
+  for (const text of ['text/html', 'Text / HTML ; charset=utf-8', 'a/b c', 'a/b,', 'a/b(c)', 'application/vnd.x+json'])
+    assert.equal(parameterizedValue(text).isMediaType, true, text);
+  for (const text of ['', 'text', 'text/', '/html', 'a/b/c', '"text/html"', 'a/b:', 'a/b=c', 'a//b', 'a b/c', '(a/b)'])
+    assert.equal(parameterizedValue(text).isMediaType, false, text);
+});
+
+test('a hostile field is read in linear time', () => {
+  const start = runningMs();
+  for (const piece of ['a/', '"', '(', '\\"', 'a=b ', '=', ';', ',', 'a/b ', 'a ', '/', 'x=,', '(a)', 'x="y"'])
+    for (const before of ['', 'a/b ', 'a/b;', '"', 'a/b; x=']) parameterizedValue(before + piece.repeat(100_000));
+  assert.ok(runningMs() - start < 3_000, `${runningMs() - start} ms`);
+});
 
 test('only the first hundred of a hundred thousand parameters are read', () => {
   assert.equal(parameterizedValue(`a/b${';x=y'.repeat(100_000)}`).parameters.length, 100);

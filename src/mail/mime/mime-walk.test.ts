@@ -69,6 +69,49 @@ test('nested messages are parsed unless they are encoded', () => {
   ]);
 });
 
+test('a content type that is not well formed loses no body', () => {
+  const typeOf = (field: string): string => {
+    const { type, charset } = walkThrough(`Content-Type: ${field}\r\n\r\nx`).entities[0]!;
+    return `${type} ${charset}`.trim();
+  };
+  for (const [field, expected] of [
+    ['text/html charset=UTF-8', 'text/html UTF-8'],
+    ['text/plain charset="utf-8"', 'text/plain utf-8'],
+    ['text/plain, charset=utf-8', 'text/plain utf-8'],
+    ['text / html ; charset=utf-8', 'text/html utf-8'],
+    ['text', 'text/plain'],
+    ['plain; charset=koi8-r', 'text/plain koi8-r'],
+    ['text/plain/html', 'text/plain'],
+    ['html charset=utf-8', 'text/plain utf-8'],
+    ['"text/html"', 'text/plain'],
+    ['charset=utf-8', 'text/plain utf-8'],
+    ['application/pdf name="a.pdf"', 'application/pdf'],
+  ] as const)
+    assert.equal(typeOf(field), expected, field);
+  const part = 'Content-Type: text/html charset=utf-8\r\n\r\n1';
+  assert.deepEqual(parts(`Content-Type: multipart/alternative boundary="b"\r\n\r\n--b\r\n${part}\r\n--b--\r\n`), [
+    '0 multipart multipart/alternative',
+    '1 leaf text/html "1"',
+  ]);
+  assert.deepEqual(
+    parts(`Content-Type: multipart/digest boundary=b\r\n\r\n--b\r\nContent-Type: text\r\n\r\n1\r\n--b--`),
+    ['0 multipart multipart/digest', '1 leaf text/plain "1"'],
+  );
+});
+
+test('a transfer encoding with a hyphen is the one without it', () => {
+  const encodingOf = (field: string): string =>
+    walkThrough(`Content-Transfer-Encoding: ${field}\r\n\r\nx`).entities[0]!.encoding;
+  for (const [field, encoding] of [
+    ['8-bit', '8bit'],
+    [' 7-BIT (comment)', '7bit'],
+    ['8 bit', '8bit'],
+    ['quoted-printable; x=y', 'quoted-printable'],
+    ['18-bit', '18-bit'],
+  ] as const)
+    assert.equal(encodingOf(field), encoding, field);
+});
+
 test('handles a boundary that ends like a closing delimiter, and a repeated boundary', () => {
   const dashes = 'Content-Type: multipart/mixed; boundary="x--"\r\n\r\n--x--\r\n\r\n1\r\n--x----\r\n--x--\r\n';
   assert.deepEqual(parts(dashes), ['0 multipart multipart/mixed', '1 leaf text/plain "1"']);

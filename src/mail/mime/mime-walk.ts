@@ -10,7 +10,8 @@
  * The walk stops if the nesting or the number of parts exceeds a limit.
  *
  * This file also parses Content-Type and Content-Disposition of received mail (RFC 2045 §5.1, RFC 2183): the main value and parameters,
- * with comments, quoted strings, and values in RFC 2231 sections. Like email clients, the parser skips invalid text.
+ * with comments, quoted strings, and values in RFC 2231 sections. Like email clients, the parser skips invalid text and accepts a missing
+ * semicolon (`text/html charset=utf-8`). A content type that is not `token/token` counts as text/plain (RFC 2045 §5.2).
  */
 
 export interface FieldParameter {
@@ -25,8 +26,10 @@ export interface FieldParameter {
 }
 
 interface ParameterizedValue {
-  /** The text before the first semicolon, in lower case, without comments and whitespace. */
+  /** The type or disposition in lower case, without comments and whitespace; empty if the field starts with a parameter. */
   main: string;
+  /** Whether `main` is a media type: two tokens with a slash between them. */
+  isMediaType: boolean;
   parameters: FieldParameter[];
 }
 
@@ -34,6 +37,11 @@ interface ParameterizedValue {
 const MAX_PARAMETERS = 100;
 
 const TOKEN_END = /[ \t\r\n;("]/g;
+/** A token of RFC 2045 §5.1, in which characters beyond ASCII are accepted. */
+const TOKEN = /[^\x00-\x20\x7f()<>@,;:\\"/[\]?=]+/y;
+/** The name of a parameter and its equals sign. */
+const NAME_AND_EQUALS = /[\w*-]{1,60}[ \t]{0,10}=/y;
+const MAIN_END = ' \t\r\n,;(';
 
 function endOfComment(text: string, at: number): number {
   let depth = 0;
@@ -72,45 +80,116 @@ function endOfToken(text: string, at: number): number {
   return TOKEN_END.exec(text)?.index ?? text.length;
 }
 
-/** Parses the unfolded value of a Content-Type or Content-Disposition field. */
-export function parameterizedValue(text: string): ParameterizedValue {
-  let at = skipSpace(text, 0);
-  let main = '';
-  while (at < text.length && text[at] !== ';') {
-    const end = text[at] === '"' ? endOfQuoted(text, at) : endOfToken(text, at);
-    main += text.slice(at, end);
-    at = skipSpace(text, end);
+/** Skips white space, comments, and everything that separates parameters. */
+function skipSeparators(text: string, from: number): number {
+  let at = skipSpace(text, from);
+  while (text[at] === ';' || text[at] === ',') at = skipSpace(text, at + 1);
+  return at;
+}
+
+function endOfMainToken(text: string, at: number): number {
+  TOKEN.lastIndex = at;
+  return TOKEN.test(text) ? TOKEN.lastIndex : at;
+}
+
+function isMainEnd(text: string, at: number): boolean {
+  return at === text.length || MAIN_END.includes(text[at]!);
+}
+
+/** Returns the end of text that is not a token. */
+function endOfMalformed(text: string, from: number): number {
+  let at = from;
+  while (!isMainEnd(text, at)) at = text[at] === '"' ? endOfQuoted(text, at) : at + 1;
+  return at;
+}
+
+/** Reads the main value: a token, or two tokens with a slash between them. Returns it and where the parameters start. */
+function readMain(text: string): { main: string; isMediaType: boolean; end: number } {
+  const start = skipSpace(text, 0);
+  const end = endOfMainToken(text, start);
+  const next = skipSpace(text, end);
+  if (end > start && text[next] === '/') {
+    const second = skipSpace(text, next + 1);
+    const secondEnd = endOfMainToken(text, second);
+    if (secondEnd > second && isMainEnd(text, secondEnd)) {
+      const main = `${text.slice(start, end)}/${text.slice(second, secondEnd)}`;
+      return { main, isMediaType: true, end: secondEnd };
+    }
   }
+  const malformedEnd = endOfMalformed(text, end);
+  const main = text.slice(start, malformedEnd);
+  const startsWithParameter = main.includes('=') || text[skipSpace(text, malformedEnd)] === '=';
+  return startsWithParameter
+    ? { main: '', isMediaType: false, end: start }
+    : { main, isMediaType: false, end: malformedEnd };
+}
+
+/** Returns where the parameter after a value starts, even if the semicolon is missing. */
+function nextParameter(text: string, valueEnd: number): number {
+  let at = skipSpace(text, valueEnd);
+  while (text[at] === ',') at = skipSpace(text, at + 1);
+  NAME_AND_EQUALS.lastIndex = at;
+  if (text[at] === ';' || NAME_AND_EQUALS.test(text)) return at;
+  const semicolon = text.indexOf(';', valueEnd);
+  return semicolon < 0 ? text.length : semicolon;
+}
+
+/** Returns the end of an unquoted value, without a comma that separates it from the next parameter. */
+function endOfUnquoted(text: string, from: number): number {
+  let end = endOfToken(text, from);
+  if (end < text.length) while (end > from && text[end - 1] === ',') end -= 1;
+  return end;
+}
+
+function readParameters(text: string, start: number): FieldParameter[] {
   const parameters: FieldParameter[] = [];
+  let at = skipSeparators(text, start);
   let equals = -1;
   while (at < text.length && parameters.length < MAX_PARAMETERS) {
-    at = skipSpace(text, at + 1);
     const semicolon = text.indexOf(';', at);
     const stop = semicolon < 0 ? text.length : semicolon;
     // The next equals sign is searched only once: a search from every semicolon would take quadratic time.
     if (equals < at) equals = text.indexOf('=', at);
     if (equals < 0) break;
     if (equals > stop) {
-      at = stop;
+      at = skipSeparators(text, stop);
       continue;
     }
     const name = text
       .slice(at, equals)
       .replace(/\([^()]*\)/g, '')
       .trim()
+      .replace(/^.*[ \t\r\n,]/s, '')
       .toLowerCase();
     const from = skipSpace(text, equals + 1);
     const quoted = text[from] === '"';
-    const end = quoted ? endOfQuoted(text, from) : endOfToken(text, from);
+    const end = quoted ? endOfQuoted(text, from) : endOfUnquoted(text, from);
     const raw = text.slice(from, end);
     const value = quoted
       ? raw.slice(1, raw.length > 1 && raw.endsWith('"') ? -1 : undefined).replace(/\\(.)/gsu, '$1')
       : raw;
-    const next = text.indexOf(';', end);
-    at = next < 0 ? text.length : next;
-    if (name !== '') parameters.push({ name, value, raw, rest: text.slice(from, at) });
+    const restEnd = text.indexOf(';', end);
+    if (name !== '') parameters.push({ name, value, raw, rest: text.slice(from, restEnd < 0 ? text.length : restEnd) });
+    at = skipSeparators(text, nextParameter(text, end));
   }
-  return { main: main.toLowerCase(), parameters };
+  return parameters;
+}
+
+/** Parses the unfolded value of a Content-Type or Content-Disposition field. */
+export function parameterizedValue(text: string): ParameterizedValue {
+  const { main, isMediaType, end } = readMain(text);
+  return { main: main.toLowerCase(), isMediaType, parameters: readParameters(text, end) };
+}
+
+/** Returns the transfer encoding in lower case. Some mailers write `8-bit` or `7 bit`. */
+function transferEncodingName(text: string): string {
+  let written = '';
+  for (let at = skipSpace(text, 0); at < text.length && text[at] !== ';'; ) {
+    const end = text[at] === '"' ? endOfQuoted(text, at) : endOfToken(text, at);
+    written += text.slice(at, end);
+    at = skipSpace(text, end);
+  }
+  return written.toLowerCase().replace(/^([78])-bit$/, '$1bit');
 }
 
 /** Returns the value of a parameter, even if it is in sections (`boundary*0=…; boundary*1=…`) or has a charset (RFC 2231). */
@@ -335,13 +414,13 @@ export class MimeWalk {
     const entity = this.#current!;
     this.#header = undefined;
     entity.bodyStart = bodyStart;
-    if (fields.encoding !== undefined) entity.encoding = parameterizedValue(fields.encoding).main;
+    if (fields.encoding !== undefined) entity.encoding = transferEncodingName(fields.encoding);
     if (fields.type !== undefined) {
-      const { main, parameters } = parameterizedValue(fields.type);
-      if (main !== '') entity.type = main;
+      const { main, isMediaType, parameters } = parameterizedValue(fields.type);
+      if (main !== '') entity.type = isMediaType ? main : 'text/plain';
       entity.typed = true;
       entity.charset = parameterValue(parameters, 'charset') ?? '';
-      if (main.startsWith('multipart/')) entity.boundary = parameterValue(parameters, 'boundary') || undefined;
+      if (entity.type.startsWith('multipart/')) entity.boundary = parameterValue(parameters, 'boundary') || undefined;
     }
     const nests = this.#limits.nests ?? isMessageType;
     if (entity.boundary !== undefined) {

@@ -90,6 +90,17 @@ for (const [what, mail] of untouched) {
   test(`unchanged: ${what}`, () => assert.equal(tracked(mail) ?? mail, mail));
 }
 
+test('HTML is tracked if its content type or transfer encoding is not well formed', () => {
+  for (const type of ['text/html charset=UTF-8', 'text/html, charset=utf-8', 'text/html charset="utf-8" format=x']) {
+    const mail = mailOf(type, `<p>ü ${LINK}`, '8-bit');
+    assert.equal(
+      tracked(Buffer.from(mail)),
+      Buffer.from(mail.replace(`<p>ü ${LINK}`, trackHtml(`<p>ü ${LINK}`, BOTH))).toString('latin1'),
+      type,
+    );
+  }
+});
+
 test('inline HTML is tracked, and an attached message is not', () => {
   assert.match(tracked(mailOf('text/html\r\nContent-Disposition: inline', LINK))!, /t\.test/);
   const forwarding = `${HEADER}Content-Type: multipart/mixed; boundary=m\r\n\r\n--m\r\nContent-Type: text/html\r\n\r\n${LINK}\r\n--m\r\nContent-Type: message/rfc822\r\n\r\nContent-Type: multipart/signed; boundary=s\r\n\r\n--s\r\nContent-Type: text/html\r\n\r\n${LINK}\r\n--s--\r\n--m--\r\n`;
