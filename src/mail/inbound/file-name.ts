@@ -3,6 +3,7 @@
  * not allowed, and with percent signs. The result is valid in every file system: without folders, control characters, and text direction
  * marks.
  */
+import { decoderOf } from '../mime/charset.ts';
 import { decodeWords, headerText } from '../mime/header-fields.ts';
 import type { FieldParameter } from '../mime/mime-walk.ts';
 
@@ -68,9 +69,10 @@ function fromExtended(value: string): string {
     'latin1',
   );
   try {
-    if (charset !== '') return decodeWords(new TextDecoder(charset, { fatal: true }).decode(bytes));
+    const decoder = decoderOf(charset, { fatal: true });
+    if (decoder) return decodeWords(decoder.decode(bytes));
   } catch {
-    // An unknown charset, or invalid bytes.
+    // The bytes are not valid in the charset.
   }
   return decodeWords(headerText(bytes.toString('latin1')));
 }

@@ -40,6 +40,56 @@ test('bytes without a charset are decoded as UTF-8 if valid, and as Windows-1252
   assert.match((await readMail(utf8)).text ?? '', /^x(🎉)+.?$/u, 'the limit does not split a character');
 });
 
+test('content types and transfer encodings that are not well formed lose no content', async () => {
+  const read = (...lines: string[]) => readMail(mailOf(...lines));
+  for (const type of ['text/html charset=UTF-8', 'text/html, charset=utf-8', 'text/html;charset=utf-8 format=flowed']) {
+    const { html, files, unreadable } = await read(`Content-Type: ${type}`, '', '<p>Caf\xc3\xa9</p>');
+    assert.deepEqual([html, files, unreadable], ['<p>Café</p>', [], []], type);
+  }
+  for (const type of ['text/plain charset="utf-8"', 'text/plain, charset=utf-8', 'text', 'plain', 'text/plain/html'])
+    for (const encoding of ['8-bit', '7-bit', '8bit']) {
+      const mail = await read(`Content-Type: ${type}`, `Content-Transfer-Encoding: ${encoding}`, '', 'Caf\xc3\xa9');
+      assert.deepEqual([mail.text, mail.files, mail.unreadable], ['Café', [], []], `${type} ${encoding}`);
+    }
+  const japanese = await read('Content-Type: text charset=cp932', '', '\x82\xa0');
+  assert.equal(japanese.text, 'あ', 'the charset of a type that is not well formed');
+  const alternative = await read(
+    'Content-Type: multipart/alternative boundary="b"',
+    '',
+    '--b',
+    'Content-Type: text/plain charset="utf-8"',
+    '',
+    'Caf\xc3\xa9',
+    '--b',
+    'Content-Type: text/html charset="utf-8"',
+    '',
+    '<p>Caf\xc3\xa9</p>',
+    '--b',
+    'Content-Type: application/pdf name="a.pdf"',
+    'Content-Disposition: attachment filename="b.pdf"',
+    '',
+    'x',
+    '--b',
+    'Content-Type: application/pdf name="c.pdf"',
+    '',
+    'x',
+    '--b--',
+  );
+  assert.deepEqual([alternative.text, alternative.html], ['Café', '<p>Café</p>']);
+  assert.deepEqual(
+    alternative.files.map(({ name, contentType }) => `${name} ${contentType}`),
+    ['b.pdf application/pdf', 'c.pdf application/pdf'],
+  );
+});
+
+test('headers are decoded in every charset in which bodies are', async () => {
+  const subject = async (written: string) => (await readMail(mailOf(`Subject: ${written}`, '', ''))).headers[0]!.value;
+  assert.equal(await subject('=?cp932?B?grGC8YLJgr+CzQ==?='), 'こんにちは');
+  assert.equal(await subject('=?unknown-8bit?Q?Caf=C3=A9?='), 'Café');
+  assert.equal(await subject('\x1b$B$4Cm\x1b(B'), 'ご注', 'ISO-2022-JP that is not encoded');
+  assert.equal(await subject('=?UTF-8?Q?Are_you_there??='), 'Are you there?');
+});
+
 test('malformed file names are decoded', async () => {
   const named = async (disposition: string, type = 'application/pdf') =>
     (await readMail(mailOf(`Content-Type: ${type}`, `Content-Disposition: attachment; ${disposition}`, '', 'x')))
@@ -57,6 +107,11 @@ test('malformed file names are decoded', async () => {
     ['filename="=?utf-8?B?U3RyYcOfZSAxLnBkZg=="', 'Straße 1.pdf'],
     ['filename="=?iso-8859-1?Q?Stra=DFe.pdf?="', 'Straße.pdf'],
     ['filename=Stra\xdfe 1.pdf', 'Straße 1.pdf'],
+    ["filename*=cp932''%82%A0.pdf", 'あ.pdf'],
+    ["filename*=unknown-8bit''Stra%DFe.pdf", 'Straße.pdf'],
+    ["filename*=us-ascii''Stra%C3%9Fe.pdf", 'Straße.pdf'],
+    ['filename="=?cp949?Q?=BE=C8.pdf?="', '안.pdf'],
+    ['filename="=?UTF-8?Q?Who??="', 'Who?'],
     ['filename="Stra\xc3\x9fe.pdf"', 'Straße.pdf'],
     ['filename="Stra%C3%9Fe.pdf"', 'Straße.pdf'],
     ['filename="100%25.pdf"', '100%25.pdf'],

@@ -6,14 +6,7 @@
  */
 import { timeSlice } from '../../base/time-slice.ts';
 import { htmlToText } from '../html/html-text.ts';
-import {
-  decodeWords,
-  fieldValue,
-  type HeaderField,
-  headerFields,
-  headerText,
-  writtenName,
-} from '../mime/header-fields.ts';
+import { displayedText, fieldValue, type HeaderField, headerFields, writtenName } from '../mime/header-fields.ts';
 import { type Entity, type FieldParameter, MimeWalk, parameterizedValue, parameterValue } from '../mime/mime-walk.ts';
 import { decodeText } from './decode-text.ts';
 import { nameOfText, safeName, usualName, writtenName as writtenFileName } from './file-name.ts';
@@ -177,7 +170,7 @@ function readHeaders(
   const headers: MailHeader[] = [];
   let remaining = SHOWN_HEADER_CHARACTERS;
   for (const field of fields) {
-    const value = decodeWords(headerText(fieldValue(text, field)))
+    const value = displayedText(fieldValue(text, field))
       .replace(NOT_PRINTABLE, ' ')
       .slice(0, SHOWN_VALUE_CHARACTERS)
       .toWellFormed();
@@ -255,7 +248,7 @@ function impliedName(content: Buffer, { type, encoding, from, to }: Part): strin
   const text = withLineEnds(decodeTransfer(content.subarray(from, end), encoding).toString('latin1'));
   const header = text.slice(0, text.indexOf('\r\n\r\n') + 1 || undefined);
   const subject = headerFields(header).find(({ name }) => name === 'subject');
-  return subject ? nameOfText(decodeWords(headerText(fieldValue(header, subject))), '.eml') : '';
+  return subject ? nameOfText(displayedText(fieldValue(header, subject)), '.eml') : '';
 }
 
 /** Number of encoded bytes that are searched for content. */

@@ -4,11 +4,12 @@
  * it does not matter. Lines that are not fields are returned too, for the caller to refuse or ignore. White space before the colon is not
  * part of the name (RFC 5322 §4.5.8).
  *
- * Decodes encoded-words (RFC 2047) like email clients do: also with spaces inside, inside quotes, and with a character split between
- * neighbors. A word of an unknown charset is left as written. Takes time linear in the text.
+ * Decodes encoded-words (RFC 2047) like email clients do: also with spaces and question marks inside, inside quotes, and with a character
+ * split between neighbors. A word of an unknown charset is left as written. Takes time linear in the text.
  */
 
 import { trimmed } from '../../base/trim.ts';
+import { decoderOf, guessedText, isUnspecified } from './charset.ts';
 
 export interface HeaderField {
   /** In lower case; empty for lines that are not fields. */
@@ -72,7 +73,9 @@ function isBlank(code: number): boolean {
   return isSpace(code) || code === 13 || code === 10;
 }
 
-const WORD = /=\?([^?\s]{1,80})\?([BbQq])\?([^?]*)\?=/g;
+const WORD_START = /=\?([^?\s]{1,80})\?([BbQq])\?/g;
+/** Matches the character after an encoded-word in text, a comment, a quoted string, or an address list. */
+const AFTER_WORD = /[\s()",;<>]/;
 const BETWEEN_WORDS = /^[ \t\r\n]*$/;
 const NON_ASCII = /[\x80-\xff]/;
 
@@ -85,23 +88,72 @@ function wordBytes(encoding: string, text: string): Buffer {
   return Buffer.from(latin1, 'latin1');
 }
 
-function decoderFor(charset: string): TextDecoder | undefined {
+/** 'guess' if the charset is not specified; undefined if it is unknown. */
+function wordDecoder(charset: string): TextDecoder | 'guess' | undefined {
   // RFC 2231 §5: a language may follow the charset.
   const label = charset.split('*', 1)[0]!;
-  try {
-    return new TextDecoder(label);
-  } catch {
-    return undefined;
-  }
+  return isUnspecified(label) ? 'guess' : decoderOf(label);
 }
 
 /**
  * Decodes each word separately, as RFC 2047 §5 requires and stateful charsets need (ISO-2022-JP), or all together if a character was split.
  */
-function decodePieces(decoder: TextDecoder, pieces: readonly Buffer[]): string {
+function decodePieces(decoder: TextDecoder | 'guess', pieces: readonly Buffer[]): string {
+  if (decoder === 'guess') return guessedText(Buffer.concat(pieces));
   const texts = pieces.map((piece) => decoder.decode(piece));
   const cut = texts.length > 1 && texts.some((text) => text.includes('\ufffd'));
   return cut ? decoder.decode(Buffer.concat(pieces)) : texts.join('');
+}
+
+/** Returns a function that finds the next occurrence. Its positions must not decrease, so all calls together read the text once. */
+function createFinder(text: string, wanted: string): (from: number) => number {
+  let found = -1;
+  return (from) => {
+    if (found < from) {
+      const at = text.indexOf(wanted, from);
+      found = at < 0 ? Number.POSITIVE_INFINITY : at;
+    }
+    return found;
+  };
+}
+
+/**
+ * Returns where a Q word ends whose first `?=` is at `first`. After an unencoded question mark, the `=` of an escape looks like an end
+ * (`Caf=C3=A9?=21?=`), so the word continues up to a `?=` after which a word can end. If there is none, it ends at `first`.
+ */
+function endOfQWord(text: string, first: number): number {
+  for (let at = first; at < text.length && !isBlank(text.charCodeAt(at)); at += 1) {
+    if (text[at] === '?' && text[at + 1] === '=' && (at + 2 === text.length || AFTER_WORD.test(text[at + 2]!)))
+      return at;
+    if (at > first && text[at] === '=' && text[at + 1] === '?') break;
+  }
+  return first;
+}
+
+interface EncodedWord {
+  start: number;
+  end: number;
+  charset: string;
+  encoding: string;
+  encoded: string;
+}
+
+function* encodedWordsIn(text: string): Generator<EncodedWord> {
+  const nextEnd = createFinder(text, '?=');
+  const nextStart = createFinder(text, '=?');
+  const nextQuestion = createFinder(text, '?');
+  let after = 0;
+  for (const { 0: prefix, 1: charset, 2: encoding, index: start } of text.matchAll(WORD_START)) {
+    const from = start + prefix.length;
+    if (start < after) continue;
+    const first = nextEnd(from);
+    const isB = encoding === 'B' || encoding === 'b';
+    // The last character of the word and the `?` of its end may look like the start of another word.
+    if (first > text.length || (isB ? nextQuestion(from) < first : nextStart(from) < first - 1)) continue;
+    const end = isB ? first : endOfQWord(text, first);
+    after = end + 2;
+    yield { start, end: after, charset: charset!, encoding: encoding!, encoded: text.slice(from, end) };
+  }
 }
 
 /** Decodes every encoded-word in the text; white space between two of them is not part of the text. */
@@ -109,25 +161,24 @@ export function decodeWords(text: string): string {
   if (!text.includes('=?')) return text;
   let out = '';
   let from = 0;
-  let pending: { charset: string; decoder: TextDecoder; pieces: Buffer[] } | undefined;
+  let pending: { charset: string; decoder: TextDecoder | 'guess'; pieces: Buffer[] } | undefined;
   const flush = () => {
     if (pending) out += decodePieces(pending.decoder, pending.pieces);
     pending = undefined;
   };
-  for (const match of text.matchAll(WORD)) {
-    const [whole, charset, encoding, encoded] = match;
-    const between = text.slice(from, match.index);
-    const decoder = decoderFor(charset!);
+  for (const { start, end, charset, encoding, encoded } of encodedWordsIn(text)) {
+    const between = text.slice(from, start);
+    const decoder = wordDecoder(charset);
     if (!pending || !decoder || !BETWEEN_WORDS.test(between)) {
       const gap = pending && decoder && BETWEEN_WORDS.test(between) ? '' : between;
       flush();
       out += gap;
-    } else if (pending.charset !== charset!.toLowerCase()) flush();
+    } else if (pending.charset !== charset.toLowerCase()) flush();
     if (decoder) {
-      pending ??= { charset: charset!.toLowerCase(), decoder, pieces: [] };
-      pending.pieces.push(wordBytes(encoding!, encoded!));
-    } else out += whole;
-    from = match.index + whole.length;
+      pending ??= { charset: charset.toLowerCase(), decoder, pieces: [] };
+      pending.pieces.push(wordBytes(encoding, encoded));
+    } else out += text.slice(start, end);
+    from = end;
   }
   flush();
   return out + text.slice(from);
@@ -142,4 +193,15 @@ export function headerText(latin1: string): string {
   } catch {
     return new TextDecoder('windows-1252').decode(bytes);
   }
+}
+
+/**
+ * Decodes a field value as email clients display it: ISO-2022-JP, which some programs write without encoding it, or `headerText`, with
+ * encoded-words.
+ */
+export function displayedText(latin1: string): string {
+  const isJapanese = latin1.includes('\x1b$');
+  return decodeWords(
+    isJapanese ? new TextDecoder('iso-2022-jp').decode(Buffer.from(latin1, 'latin1')) : headerText(latin1),
+  );
 }

@@ -3,8 +3,9 @@
  * ends, unclosed structures, unknown charsets. A message within a message stays one part, so what a report quotes is never taken for the
  * report itself. Everything is limited and decoded on demand, which bounds time and memory.
  */
+import { decodeText } from '../inbound/decode-text.ts';
 import { decodeTransfer } from '../inbound/transfer-decoding.ts';
-import { decodeWords, fieldValue, type HeaderField, headerFields, headerText } from '../mime/header-fields.ts';
+import { displayedText, fieldValue, type HeaderField, headerFields } from '../mime/header-fields.ts';
 import { type Entity, parameterizedValue, parameterValue, walkThrough } from '../mime/mime-walk.ts';
 import { decodeQuotedPrintable } from '../mime/track-submitted.ts';
 import { CONDENSED_BYTES, condensed, MAX_DEPTH, MAX_PARTS } from './condense.ts';
@@ -45,15 +46,9 @@ export function subjectOf({ header }: ReceivedMail): string {
   return header.first('subject').slice(0, MAX_SUBJECT);
 }
 
-/** Some programs write raw ISO-2022-JP into header fields. */
-function japanese(latin1: string): string {
-  return new TextDecoder('iso-2022-jp').decode(Buffer.from(latin1, 'latin1'));
-}
-
 function readValue(text: string, field: HeaderField): string {
   const written = fieldValue(text, field).slice(0, MAX_VALUE);
-  const decoded = written.includes('\x1b$') ? japanese(written) : decodeWords(headerText(written));
-  return decoded.replace(UNPRINTABLE, ' ').toWellFormed();
+  return displayedText(written).replace(UNPRINTABLE, ' ').toWellFormed();
 }
 
 /** Returns the fields of a header block given as Latin-1 with CRLF; reads up to the empty line. */
@@ -72,17 +67,6 @@ export function fieldsOf(block: string): Fields {
   const values = (name: string, atMost: number): string[] =>
     (byName.get(name) ?? []).slice(0, atMost).map((field) => readValue(text, field));
   return { size, first: (name) => values(name, 1)[0] ?? '', all: (name) => values(name, MAX_VALUES) };
-}
-
-function decodeCharset(bytes: Buffer, charset: string): string {
-  if (charset !== '' && !/^(us-)?ascii$|^utf-?8$/i.test(charset)) {
-    try {
-      return new TextDecoder(charset).decode(bytes);
-    } catch {
-      // An unknown charset: guess from the bytes.
-    }
-  }
-  return headerText(bytes.toString('latin1'));
 }
 
 const STRAY_LINE_END = /\r(?!\n)|(?<!\r)\n/;
@@ -118,9 +102,11 @@ function partOf(mail: string, { type, encoding, charset, bodyStart, bodyEnd }: E
     if (encoding === 'base64') return decodeTransfer(bytes, encoding);
     return encoding === 'quoted-printable' ? decodeQuotedPrintable(bytes).bytes : bytes;
   };
+  const isHtml = type === 'text/html';
+  const isCut = bodyEnd - bodyStart > MAX_PART;
   return {
     type,
-    text: () => shortLines(decodeCharset(decoded(), charset)),
+    text: () => shortLines(decodeText(decoded(), { charset, isHtml, isCut }).text),
     latin1: () => withCrlf(decoded().toString('latin1')),
   };
 }

@@ -106,6 +106,30 @@ test('reads concatenated Base64 completely, such as with a footer', async () => 
   );
 });
 
+test('a bounce text is decoded in the charset names of other programs', async () => {
+  const header = 'From: MAILER-DAEMON@a.example\r\nSubject: failure notice\r\n';
+  const text = Buffer.from('<a@b.example>: 550 5.1.1 no such user ').toString('latin1');
+  for (const [charset, bytes, decoded] of [
+    ['cp932', '\x82\xa0', 'あ'],
+    ['ms932', '\x82\xa0', 'あ'],
+    ['cp949', '\xbe\xc8', '안'],
+    ['unknown-8bit', 'Caf\xe9', 'Café'],
+    ['x-unknown', 'Caf\xc3\xa9', 'Café'],
+  ] as const) {
+    const bounce = await reportOf(`${header}Content-Type: text/plain charset=${charset}\r\n\r\n${text}${bytes}\r\n`);
+    assert.ok(bounce.kind === 'bounce', charset);
+    assert.match(bounce.recipients[0]!.diagnostic ?? '', new RegExp(decoded), charset);
+  }
+  // 宛先が見つかりません (recipient not found), in Shift_JIS.
+  const japanese = '\x88\xb6\x90\xe6\x82\xaa\x8c\xa9\x82\xc2\x82\xa9\x82\xe8\x82\xdc\x82\xb9\x82\xf1';
+  const read = (charset: string) =>
+    reportOf(
+      `From: MAILER-DAEMON@a.example\r\nSubject: mail\r\nContent-Type: text/plain; charset=${charset}\r\n\r\n${japanese}\r\n\r\n<a@b.example>\r\n`,
+    );
+  assert.equal((await read('cp932')).kind, 'bounce', 'only the text shows that it is a bounce');
+  assert.deepEqual(await read('cp932'), await read('shift_jis'));
+});
+
 test('a report nested inside another report is ignored', async () => {
   const outer = read('bounce-in-a-mail.eml');
   assert.deepEqual(await reportOf(outer), { kind: 'none', why: 'not-a-report' });
