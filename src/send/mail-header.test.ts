@@ -55,6 +55,39 @@ test('a display name that is an address of another domain is rejected in any dis
     assert.deepEqual(issuesOf(`${name} <a@mine.example>`), [], name);
 });
 
+test('a link or message ID that no header can hold is rejected, and other values are kept', () => {
+  const issues: Issue[] = [];
+  const { headers } = readHeaders(
+    {
+      'In-Reply-To': '<ü@x.example>',
+      References: `<${'1'.repeat(1000)}@x.example>`,
+      'List-Help': `<https://x.example/${'a'.repeat(1000)}>`,
+      'List-Unsubscribe': '<https://x.example/ü>',
+      'X-Long': 'x'.repeat(2000),
+    },
+    { mode: 'live', hasReplyTo: false },
+    issues,
+  );
+  assert.deepEqual(
+    headers.map(([name]) => name),
+    ['List-Unsubscribe', 'X-Long'],
+  );
+  assert.deepEqual(issues, [
+    {
+      field: 'headers.In-Reply-To',
+      message: 'has a character that is not ASCII, which is not allowed in a message ID',
+    },
+    {
+      field: 'headers.References',
+      message: 'has 1012 characters without a space after encoding; at most 997 fit into a line',
+    },
+    {
+      field: 'headers.List-Help',
+      message: 'has 1020 characters without a space after encoding; at most 997 fit into a line',
+    },
+  ]);
+});
+
 test('reserved header fields are rejected in headers', () => {
   for (const name of ['Sender', 'Resent-From', 'Resent-Sender', 'Authentication-Results', 'ARC-Seal']) {
     const issues: Issue[] = [];

@@ -18,6 +18,7 @@ import {
   parseAddressList,
   sameAddressKey,
 } from '../mail/address.ts';
+import { structuredIssue } from '../mail/compose/extra-field.ts';
 import { hasForbiddenControl, isHeaderName } from '../mail/compose/header.ts';
 import { displayNameIssue } from '../mail/mime/submitted-from.ts';
 import type { Role } from '../messages/messages.ts';
@@ -196,7 +197,7 @@ export function readHeaders(
     const isReplyTo = lower === 'reply-to' && !context.hasReplyTo;
     const issue =
       (isReplyTo ? undefined : nameIssue(name, lower)) ??
-      (seen?.has(lower) === true ? 'is a duplicate header' : valueIssue(value));
+      (seen?.has(lower) === true ? 'is a duplicate header' : valueIssue(name, value));
     seen?.add(lower);
     if (issue !== undefined) {
       issues.push({ field: `headers.${name}`, message: issue });
@@ -232,8 +233,8 @@ function isRefused(lower: string): boolean {
   return REFUSED.has(lower);
 }
 
-function valueIssue(value: string): string | undefined {
-  return hasForbiddenControl(value) ? 'has a line break or another control character' : undefined;
+function valueIssue(name: string, value: string): string | undefined {
+  return hasForbiddenControl(value) ? 'has a line break or another control character' : structuredIssue(name, value);
 }
 
 /** Reads X-Sandbox-Outcome; reports an issue with the field if it is not a known outcome. */

@@ -11,9 +11,9 @@
 import { randomText } from '../../base/ids.ts';
 import { type Address, needsSmtpUtf8 } from '../address.ts';
 import { withoutName } from './content-type.ts';
+import { extraField } from './extra-field.ts';
 import {
   addressField,
-  extraField,
   formatDate,
   hasForbiddenControl,
   isHeaderName,

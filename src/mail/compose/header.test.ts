@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import PostalMime from 'postal-mime';
 import { parseAddress } from '../address.ts';
+import { extraField } from './extra-field.ts';
 import {
   addressField,
   encodePhrase,
-  extraField,
   formatDate,
   hasForbiddenControl,
   isHeaderName,

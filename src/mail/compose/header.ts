@@ -119,26 +119,6 @@ export function textField(name: string, value: string): string {
   return `${name}: ${fold(encodedWords(value, column), column)}\r\n`;
 }
 
-/**
- * Returns a field that the caller composed, such as List-Unsubscribe: ASCII is kept (folded), and only the words from the first to the last
- * non-ASCII one are encoded. The result is a folded line with its CRLF.
- */
-export function extraField(name: string, value: string): string {
-  const column = name.length + 2;
-  const isPrintable = PRINTABLE.test(value);
-  if (!isPrintable) assertClean(name, value);
-  if (isPrintable && (column + value.length <= PREFERRED_LINE || !LONG_WORD.test(value))) {
-    return `${name}: ${fold(value, column)}\r\n`;
-  }
-  const run = LONG_WORD.test(value)
-    ? null
-    : /(?:[\x21-\x7e]*[^\x00-\x7f][^ \t]*)(?:.*[^\x00-\x7f][^ \t]*)?/su.exec(value);
-  if (run === null) return textField(name, value);
-  const before = value.slice(0, run.index);
-  const after = value.slice(run.index + run[0].length);
-  return `${name}: ${fold(before + encodedWords(run[0], 20) + after, column)}\r\n`;
-}
-
 /** Returns a display name as RFC 5322 phrase: bare words, a quoted string, or encoded-words. Not folded. */
 export function encodePhrase(name: string): string {
   if (name === '' || (ATOMS.test(name) && !name.includes('=?'))) return name;

@@ -7,6 +7,7 @@
  * Invalid UTF-8 occurs only in the headers of parts, and is read as Windows-1252, like email clients do.
  */
 import { domainToAscii } from '../address.ts';
+import { hasLinks, percentEncoded } from '../compose/extra-field.ts';
 import { encodedWords, encodePhrase, fold, parameter } from '../compose/header.ts';
 import { decodeWords, headerText } from './header-fields.ts';
 import { type MailboxItem, mailboxItems } from './mailbox-list.ts';
@@ -110,17 +111,15 @@ function wordsText(value: string, column: number): string {
   return words.slice(0, first).join('') + encodedWords(clean(run), column) + words.slice(last + 1).join('');
 }
 
-/** Percent-encodes links in angle brackets (RFC 3986 §2.1, RFC 3987 §3.1) and encodes the text around them. */
+/** Percent-encodes links in angle brackets and encodes the text around them. */
 function linksText(value: string, column: number): string {
-  const links = value.replace(/<[^<>]*>/g, (link) =>
-    link.replace(NON_ASCII_RUN, (run) => encodeURIComponent(run.toWellFormed())),
-  );
+  const links = value.replace(/<[^<>]*>/g, percentEncoded);
   return NON_ASCII.test(links) ? wordsText(links, column) : links;
 }
 
 /** Fixes a parameter in RFC 2231 form with bytes that should have been percent-encoded. */
 function extendedParameter(name: string, value: string): string {
-  const percent = value.replace(NON_ASCII_RUN, (run) => encodeURIComponent(run.toWellFormed()));
+  const percent = percentEncoded(value);
   if (name.endsWith('*')) return `;\r\n ${name}=${percent}`;
   return `;\r\n ${name}*=${name.endsWith('*0') ? "UTF-8''" : ''}${percent.replaceAll(' ', '%20')}`;
 }
@@ -168,5 +167,5 @@ export function downgradeField(name: string, value: string): DowngradedField {
     if (ids === undefined) return { ok: false, text: `the field ${name} has an id that requires SMTPUTF8` };
     return line(fold(ids, column));
   }
-  return line(fold(lower.startsWith('list-') ? linksText(text, column) : wordsText(text, column), column));
+  return line(fold(hasLinks(lower) ? linksText(text, column) : wordsText(text, column), column));
 }

@@ -158,6 +158,11 @@ const FIELDS: [field: string, expected: string][] = [
     "Content-Disposition: attachment; filename*=UTF-8''ü.txt",
     "Content-Disposition: attachment;\r\n filename*=UTF-8''%C3%BC.txt",
   ],
+  ['Archived-At: <https://x.example/ü>', 'Archived-At: <https://x.example/%C3%BC>'],
+  [
+    'Content-Type: text/plain charset=utf-8 name="ü"',
+    "Content-Type: text/plain;\r\n charset=utf-8;\r\n name*=UTF-8''%C3%BC",
+  ],
   ['In-Reply-To: your mail of Münch <1@x.example>', 'In-Reply-To: your mail of =?UTF-8?B?TcO8bmNo?= <1@x.example>'],
   ['X-Control: ü\x07', 'X-Control: =?UTF-8?B?w7wg?='],
   ['To: "broken ü <a@x.example>', 'To: "broken =?UTF-8?B?w7w=?= <a@x.example>'],
@@ -195,6 +200,13 @@ test('text becomes quoted-printable, other bytes Base64, with matching labels', 
     bytes.toString(),
     leaf('Content-Type: image/x\r\nContent-Transfer-Encoding: base64', 'Z3LDvG4NCg==\r\n'),
   );
+  for (const encoding of ['8-bit', '7-bit']) {
+    const hyphen = converted(leaf(`Content-Type: text/plain\r\nContent-Transfer-Encoding: ${encoding}`, 'grün\r\n'));
+    assert.equal(
+      hyphen.toString(),
+      leaf('Content-Type: text/plain\r\nContent-Transfer-Encoding: quoted-printable', 'gr=C3=BCn\r\n'),
+    );
+  }
   const label = converted(leaf('Content-Transfer-Encoding: 8bit', 'x\r\n'));
   assert.equal(label.toString(), leaf('Content-Transfer-Encoding: 7bit', 'x\r\n'));
 });
