@@ -58,6 +58,36 @@ test('accepts display names, quoted or not', () => {
   }
 });
 
+test('encoded-words in display names and comments are decoded, but not those in quotes', () => {
+  const cases: [string, string][] = [
+    ['=?UTF-8?Q?Caf=C3=A9?= <a@shop.example>', 'Café'],
+    ['=?UTF-8?B?Q2Fmw6k=?=<a@shop.example>', 'Café'],
+    ['The =?UTF-8?Q?Caf=C3=A9?= =?UTF-8?Q?_Bar?=  Ltd <a@shop.example>', 'The Café Bar Ltd'],
+    ['=?UTF-8?Q?Caf=C3=A9?= "& Bar, Ltd" <a@shop.example>', 'Café & Bar, Ltd'],
+    ['=?UTF-8?Q?Caf=C3=A9=2C_=22Bar=22?= <a@shop.example>', 'Café, "Bar"'],
+    ['=?cp932?Q?=82=A0?= <a@shop.example>', 'あ'],
+    ['=?utf-8?q?_=09a?= <a@shop.example>', 'a'],
+    ['a@shop.example (=?UTF-8?Q?Caf=C3=A9?=)', 'Café'],
+    ['"=?UTF-8?Q?Caf=C3=A9?=" <a@shop.example>', '=?UTF-8?Q?Caf=C3=A9?='],
+    ['=?no-such?Q?x?= <a@shop.example>', '=?no-such?Q?x?='],
+  ];
+  for (const [text, name] of cases) assert.equal(accepted(text).name, name, text);
+  const encodedFlag = (text: string) => {
+    const result = parseAddress(text);
+    return result.ok ? (result.isEncoded ?? false) : undefined;
+  };
+  assert.deepEqual(cases.map(([text]) => encodedFlag(text)).slice(0, 2), [true, true]);
+  assert.equal(encodedFlag('"=?UTF-8?Q?Caf=C3=A9?=" <a@shop.example>'), false);
+  for (const [text, expected] of [
+    ['=?utf-8?q?a=0D=0ABcc=3A_b?= <a@shop.example>', /a control character in its display name/],
+    ['=?utf-8?q?a=00?= <a@shop.example>', /a control character/],
+    ['=?utf-8?q?a=E2=80=AEb?= <a@shop.example>', /text direction control character/],
+    ['a@shop.example (=?utf-8?q?ceo=40bank?=)', /an address in a comment/],
+    ['a@shop.example (=?utf-8?q?a=0Ab?=)', /a control character in a comment/],
+  ] as const)
+    assert.match(reason(text), expected, text);
+});
+
 test('accepts quoted and UTF-8 local parts and internationalized domains', () => {
   assert.equal(accepted('"john doe"@example.com').local, '"john doe"');
   assert.equal(accepted('"a@b..c"@example.com').address, '"a@b..c"@example.com');

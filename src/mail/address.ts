@@ -6,11 +6,15 @@
  * unquoted `@` or text direction controls. Lists are limited, so parsing takes time in proportion to the length of the text. A parsed
  * `Address` is safe in a header or an SMTP command in the form of `wireAddress`.
  *
+ * Encoded-words (RFC 2047 §5) in names and comments are decoded, but not those in quotes, where they are literal text. The caller checks
+ * whether a decoded name is deceptive (`displayNameIssue`).
+ *
  * Japanese carriers assigned addresses whose local part has a dot at an end or several in a row (`a..b@docomo.ne.jp`). They are accepted as
  * typed, quoted on the wire (RFC 5321 §4.1.2), and equal with and without quotes.
  */
 import { domainToASCII, domainToUnicode } from 'node:url';
 import { listItems, MARK, severalIssue, type Uncommented, withoutComments } from './address-items.ts';
+import { decodeWords } from './mime/header-fields.ts';
 
 export interface Address {
   /** Display name, decoded; empty if there is none. */
@@ -23,7 +27,14 @@ export interface Address {
   address: string;
 }
 
-export type AddressResult = { ok: true; value: Address } | { ok: false; reason: string };
+export type AddressResult =
+  | {
+      ok: true;
+      value: Address;
+      /** The name was in encoded-words. */
+      isEncoded?: true;
+    }
+  | { ok: false; reason: string };
 
 export interface AddressIssue {
   /** Position in the list, from 0. */
@@ -235,10 +246,18 @@ function closingQuote(text: string): number {
   return text.length - 1;
 }
 
-/** Parses a display name: words and quoted strings (RFC 5322 phrase, with the dots of §4.1). */
-function parseName(text: string): { name: string } | { reason: string } {
-  if (!/["\\()<>[\]:;@,]/.test(text)) return { name: text.replace(/[ \t]+/g, ' ') };
+const SPACES = /[ \t]+/g;
+
+/** Decodes the encoded-words in text that is not quoted. The result may have control characters. */
+function decodedText(text: string): string {
+  const spaced = text.replace(SPACES, ' ');
+  return spaced.includes('=?') ? decodeWords(spaced).replace(SPACES, ' ') : spaced;
+}
+
+/** Parses a display name: words, encoded-words, and quoted strings (RFC 5322 phrase, with the dots of §4.1). */
+function parseName(text: string): { name: string; isEncoded: boolean } | { reason: string } {
   let name = '';
+  let isEncoded = false;
   let rest = text;
   while (rest !== '') {
     if (rest.startsWith('"')) {
@@ -249,15 +268,17 @@ function parseName(text: string): { name: string } | { reason: string } {
       rest = rest.slice(end + 1);
       continue;
     }
-    const word = /^[^"]+/.exec(rest)![0];
-    const special = /[\\()<>[\]:;@,]/.exec(word);
+    const words = /^[^"]+/.exec(rest)![0];
+    const special = /[\\()<>[\]:;@,]/.exec(words);
     if (special !== null) {
       return { reason: `has the character ${special[0]} in its display name; put the display name in double quotes` };
     }
-    name += word.replace(/[ \t]+/g, ' ');
-    rest = rest.slice(word.length);
+    name += decodedText(words);
+    isEncoded ||= words.includes('=?');
+    rest = rest.slice(words.length);
   }
-  return { name: name.trim() };
+  if (isEncoded && CONTROL.test(name)) return { reason: 'has a control character in its display name' };
+  return { name: name.trim(), isEncoded };
 }
 
 /** Returns an ASCII address without quoting, which needs no further check; undefined for all others. */
@@ -278,7 +299,7 @@ function plainMailbox(text: string): Address | undefined {
   const open = text.indexOf(' <');
   if (open <= 0 || text.length > MAX_TEXT_LENGTH) return undefined;
   const name = text.slice(0, open);
-  return PLAIN_NAME.test(name) ? plainAddress(text.slice(open + 2, -1), name) : undefined;
+  return PLAIN_NAME.test(name) && !name.includes('=?') ? plainAddress(text.slice(open + 2, -1), name) : undefined;
 }
 
 /**
@@ -324,17 +345,20 @@ function parseMailbox(text: string): AddressResult {
   if ('reason' in name) return refused(name.reason);
   if (hasDirectionControl(name.name)) return refused('has a text direction control character in its display name');
   if (inside === '') return refused('has no address between < and >');
-  return parseAddrSpec(inside, name.name);
+  const result = parseAddrSpec(inside, name.name);
+  return result.ok && name.isEncoded ? { ...result, isEncoded: true } : result;
 }
 
 const SURROUNDING_SPACE = /^[ \t\u0001]+|[ \t\u0001]+$/g;
 
 /** Parses a mailbox whose comments were removed. If the address has no name, the last comment is its name, as old mailers write it. */
-function parseWithComments({ text, comments }: Uncommented): AddressResult {
+function parseWithComments({ text, comments: written }: Uncommented): AddressResult {
+  const comments = written.map(decodedText);
   for (const comment of comments) {
     if (comment.normalize('NFKC').includes('@'))
       return refused(`has an address in a comment (${shortened(comment)}); remove the comment`);
     if (hasDirectionControl(comment)) return refused('has a text direction control character in a comment');
+    if (CONTROL.test(comment)) return refused('has a control character in a comment');
   }
   const trimmed = text.replace(SURROUNDING_SPACE, '');
   if (trimmed === '') return refused('has a comment in parentheses but no address');
@@ -345,7 +369,7 @@ function parseWithComments({ text, comments }: Uncommented): AddressResult {
   const result = parseMailbox(trimmed.replaceAll(MARK, ' '));
   if (!result.ok) return result;
   const { value } = result;
-  return { ok: true, value: { ...value, name: value.name || (comments.at(-1) ?? '') } };
+  return { ...result, value: { ...value, name: value.name || (comments.at(-1) ?? '').trim() } };
 }
 
 function parseWithoutBrackets(text: string): AddressResult {
@@ -368,11 +392,11 @@ function openingBracket(text: string): number {
 
 /**
  * Parses mailboxes separated by commas, except in quotes and comments; ignores empty elements. Reports every issue, up to a hundred; more
- * than a thousand addresses are an issue too.
+ * than a thousand addresses are an issue too. `parse` parses one mailbox, and may refuse more than `parseAddress`.
  */
-export function parseAddressList(text: string): AddressListResult {
+export function parseAddressList(text: string, parse = parseAddress): AddressListResult {
   if (!text.includes(',')) {
-    const only = parseAddress(text);
+    const only = parse(text);
     return only.ok ? { ok: true, value: [only.value] } : { ok: false, issues: [issueOf(0, text, only.reason)] };
   }
   const value: Address[] = [];
@@ -384,7 +408,7 @@ export function parseAddressList(text: string): AddressListResult {
       issues.push({ index, text: '', reason: `has more than ${MAX_LISTED} addresses` });
       break;
     }
-    const result = parseAddress(item);
+    const result = parse(item);
     if (result.ok) value.push(result.value);
     else if (issues.push(issueOf(index, item, listReason(result.reason))) >= MAX_LIST_ISSUES) break;
     index += 1;

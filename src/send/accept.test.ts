@@ -20,6 +20,7 @@ interface EmailRow {
   content_until: number;
   header_message_id: string;
   header_to: string;
+  header_from: string;
   envelope_from: string;
   size_bytes: number;
 }
@@ -239,6 +240,31 @@ test('large content is stored in a blob and synced before the row', async () => 
   const blob = await rig.dependencies.blobs.get(email!.blob_key!);
   assert.equal(blob!.length, email!.size_bytes);
   assert.match(blob!.toString('latin1'), /filename="a.bin"/);
+});
+
+test('display names in encoded-words are encoded once, and displayed and stored decoded', async () => {
+  const name = '=?UTF-8?Q?Caf=C3=A9?=';
+  const domain = 'verified.example';
+  const data = dataOf(
+    await rig.send({
+      ...GOOD,
+      from: `${name} <a@${domain}>`,
+      to: [`${name} <a@example.com>`],
+      cc: `"${name}" <b@example.com>`,
+      replyTo: `${name} <r@example.com>`,
+    }),
+  );
+  const [row] = await emailsOf([data.messageId]);
+  const fields = textOf(row).split('\r\n').slice(0, 4);
+  assert.deepEqual(fields, [
+    `From: =?UTF-8?B?Q2Fmw6k=?= <a@${domain}>`,
+    'To: =?UTF-8?B?Q2Fmw6k=?= <a@example.com>',
+    // Quoted text is not an encoded-word.
+    `Cc: =?UTF-8?B?${Buffer.from(name).toString('base64')}?= <b@example.com>`,
+    'Reply-To: =?UTF-8?B?Q2Fmw6k=?= <r@example.com>',
+  ]);
+  assert.match(row!.header_to, /"Café <a@example\.com>"/);
+  assert.equal(row!.header_from, `Café <a@${domain}>`);
 });
 
 test('internationalized addresses are accepted', async () => {

@@ -15,6 +15,7 @@ import type { Address } from '../mail/address.ts';
 import type { FileToCompose } from '../mail/compose/compose.ts';
 import { fileNameIssue, isContentType, refusedFileType } from '../mail/compose/content-type.ts';
 import { hasForbiddenControl } from '../mail/compose/header.ts';
+import { displayedMailbox } from '../mail/mime/submitted-from.ts';
 import type { Retain } from '../messages/messages.ts';
 import type { ParsedParts } from '../templates/templates.ts';
 import { type Recipients, readFrom, readHeaders, readRecipients, readReplyTo } from './mail-header.ts';
@@ -27,7 +28,7 @@ const MAX_SCHEDULE_MS = 30 * 86_400_000;
 export const DEFAULT_EXPIRY_SECONDS = LIFETIME_MS / 1000;
 
 export interface CheckedMail {
-  /** The sender, as the caller wrote it. */
+  /** The sender, as the caller wrote it, with encoded-words decoded. */
   fromText: string;
   from: Address;
   recipients: Recipients;
@@ -104,7 +105,7 @@ function checkMail(body: SendBody, context: CheckContext): Result<CheckedMail> {
   if (issues.length > 0) return refuse(invalid([...issues, ...refusedTypes]));
   if (refusedTypes.length > 0) return refuse(failure('UNSUPPORTED_FILE_TYPE', { details: refusedTypes }));
   return ok({
-    fromText: fromText!.trim(),
+    fromText: fromText!.includes('=?') ? displayedMailbox(from!) : fromText!.trim(),
     from: from!,
     recipients,
     replyTo,

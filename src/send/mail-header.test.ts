@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Issue } from '../base/failure.ts';
-import { readFrom, readHeaders, readRecipients } from './mail-header.ts';
+import { readFrom, readHeaders, readRecipients, readReplyTo } from './mail-header.ts';
 import type { SendBody } from './request.ts';
 
 function read(body: SendBody): unknown {
@@ -53,6 +53,35 @@ test('a display name that is an address of another domain is rejected in any dis
   assert.match(issuesOf('=?utf-8?q?ceo=40bank=2Eexample?= <a@mine.example>').join() || 'taken', /hides another/);
   for (const name of ['"a@mine.example"', '"b@sub.mine.example"', '"Ann (ann@home.example) via Mine"', 'Ann'])
     assert.deepEqual(issuesOf(`${name} <a@mine.example>`), [], name);
+});
+
+test('encoded-words in display names are decoded and checked in every field', () => {
+  const encoded = '=?UTF-8?Q?Caf=C3=A9?= <a@shop.example>';
+  const issues: Issue[] = [];
+  assert.equal(readFrom(encoded, issues)?.name, 'Café');
+  const { all } = readRecipients(
+    { to: encoded, cc: [`${encoded}, b@shop.example`], bcc: ['=?UTF-8?B?w7w=?= <c@shop.example>'] },
+    issues,
+  );
+  assert.deepEqual(
+    all.map(({ address }) => address.name),
+    ['Café', '', 'ü'],
+  );
+  assert.equal(readReplyTo([encoded, encoded.replace('a@', 'b@')], 'replyTo', issues)[1]?.name, 'Café');
+  assert.equal(readReplyTo('=?utf-8?q?a=40shop=2Eexample?= <a@shop.example>', 'replyTo', issues).length, 1);
+  assert.equal(readReplyTo('"=?UTF-8?Q?x?=" <a@shop.example>', 'replyTo', issues)[0]?.name, '=?UTF-8?Q?x?=');
+  assert.deepEqual(issues, []);
+  const found: Issue[] = [];
+  const hidden = '=?utf-8?q?ceo=40bank=2Eexample?= <a@shop.example>';
+  readRecipients({ to: [hidden], cc: hidden, bcc: `b@shop.example, ${hidden}` }, found);
+  readReplyTo(hidden, 'replyTo', found);
+  readFrom('=?utf-8?q?a=0Ab?= <a@shop.example>', found);
+  assert.deepEqual(
+    found.map(({ field }) => field),
+    ['to[0]', 'cc', 'bcc', 'replyTo', 'from'],
+  );
+  for (const { message } of found.slice(0, 4)) assert.match(message, /hides another address in encoded text/);
+  assert.match(found[4]!.message, /control character/);
 });
 
 test('a link or message ID that no header can hold is rejected, and other values are kept', () => {

@@ -13,6 +13,7 @@ import type { Mode } from '../base/mode.ts';
 import {
   type Address,
   type AddressIssue,
+  type AddressResult,
   MAX_LISTED,
   parseAddress,
   parseAddressList,
@@ -34,18 +35,26 @@ interface Recipient {
 /** Maximum number of addresses in replyTo or the Reply-To header. */
 const MAX_REPLY_TO = 50;
 
+/** Parses one mailbox. A display name in encoded-words must not be deceptive. */
+function readMailbox(text: string): AddressResult {
+  const result = parseAddress(text);
+  if (!result.ok || result.isEncoded !== true) return result;
+  const reason = displayNameIssue(result.value.name, result.value, { isEncoded: true });
+  return reason === undefined ? result : { ok: false, reason };
+}
+
 /** Parses a field with addresses in one string or several. Invalid and missing entries add no address. */
 function readAddresses(value: string | (string | undefined)[] | undefined, field: string, issues: Issue[]): Address[] {
   if (value === undefined) return [];
   if (typeof value === 'string') {
-    const listed = parseAddressList(value);
+    const listed = parseAddressList(value, readMailbox);
     return listed.ok ? listed.value : addIssues(listed.issues, { field, text: value }, issues);
   }
   const found: Address[] = [];
   for (let index = 0; index < value.length && issues.length < MAX_ISSUES; index += 1) {
     const text = value[index];
     if (text === undefined) continue;
-    const listed = parseAddressList(text);
+    const listed = parseAddressList(text, readMailbox);
     if (!listed.ok) {
       addIssues(listed.issues, { field: `${field}[${index}]`, text }, issues);
       continue;
@@ -91,7 +100,9 @@ export function readFrom(text: string | undefined, issues: Issue[]): Address | u
     return undefined;
   }
   const result = parseAddress(text);
-  const issue = result.ok ? displayNameIssue(result.value.name, result.value) : result.reason;
+  const issue = result.ok
+    ? displayNameIssue(result.value.name, result.value, { isEncoded: result.isEncoded === true })
+    : result.reason;
   if (issue !== undefined) issues.push({ field: 'from', message: issue });
   return result.ok ? result.value : undefined;
 }

@@ -51,6 +51,13 @@ const SENDERS: [from: string, name: string, address: string, text?: string][] = 
     '"Ann (ann@home.example) via Shop" <ann@shop.example>',
   ],
   ['"@shop" <ann@shop.example>', '@shop', 'ann@shop.example', '"@shop" <ann@shop.example>'],
+  [
+    '=?utf-8?q?=3D=3Futf-8=3Fq=3Fx=3F=3D?= <ann@shop.example>',
+    '=?utf-8?q?x?=',
+    'ann@shop.example',
+    '"=?utf-8?q?x?=" <ann@shop.example>',
+  ],
+  ['=?UTF-8?Q?Are_you_there??= <ann@shop.example>', 'Are you there?', 'ann@shop.example'],
 ];
 for (const [from, name, address, text] of SENDERS) {
   test(`From is parsed: ${JSON.stringify(from)}`, () => {
@@ -59,6 +66,7 @@ for (const [from, name, address, text] of SENDERS) {
     assert.equal(mail.fromText, text ?? (name === '' ? address : `${name} <${address}>`));
     const again = parseAddress(mail.fromText);
     assert.ok(again.ok && again.value.address === address, 'the displayed form is parsed again');
+    assert.equal(again.value.name, name);
   });
 }
 

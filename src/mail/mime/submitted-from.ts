@@ -83,7 +83,14 @@ function nameIssue(mailbox: MailboxItem & { kind: 'mailbox' }, address: Address)
 }
 
 function nameText(name: string): string {
-  return SPECIAL.test(name) ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
+  return SPECIAL.test(name) || name.includes('=?') ? `"${name.replace(/["\\]/g, '\\$&')}"` : name;
+}
+
+/** Returns the mailbox as the API displays it, which `parseAddress` reads back. */
+export function displayedMailbox(address: Address): string {
+  if (address.name === '') return address.address;
+  const text = `${nameText(address.name)} <${address.address}>`;
+  return parseAddress(text).ok ? text : address.address;
 }
 
 /** Checks the unfolded, decoded value. */
@@ -110,6 +117,5 @@ export function readFrom(value: string, field: 'From' | 'Sender' = 'From'): From
   if (issue !== undefined) return refused(issue);
   const name = [...(mailbox.name || (mailbox.comments.at(-1) ?? ''))].slice(0, MAX_NAME_LENGTH).join('');
   const address: Address = { ...parsed.value, name };
-  const text = name === '' ? address.address : `${nameText(name)} <${address.address}>`;
-  return { ok: true, from: { address, text: parseAddress(text).ok ? text : address.address } };
+  return { ok: true, from: { address, text: displayedMailbox(address) } };
 }
