@@ -199,7 +199,7 @@ export class Settler<R extends Lease> {
 
   async #giveUp(result: R, error: Error): Promise<R[]> {
     const { seq, fence } = result;
-    this.#deps.log.error({ work: seq, error: error.message }, 'delivery result could not be recorded');
+    this.#deps.log.error({ work: seq, error: error.message }, 'result could not be recorded');
     this.#remember(result);
     const nowMs = this.#deps.now();
     const isWritten = await this.#tryPutBack({ ...EMPTY(), crashed: [{ seq, fence, dueMs: nowMs + CRASH_PAUSE_MS }] });
