@@ -4,13 +4,20 @@
  */
 
 import { change } from '../audit/audit.ts';
-import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode } from '../base/mode.ts';
 import { type EventRow, timeline } from '../events/events.ts';
-import { addressSpellings } from '../mail/address.ts';
 import type { StoredContent } from '../storage/blobs/stored-content.ts';
 import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
 import type { SearchPart } from '../storage/searches.ts';
+import {
+  addressOrPartFilter,
+  anyOf,
+  COMPARED_PART_ROWS,
+  COMPARED_ROWS,
+  partFilter,
+  type TextFilter,
+} from '../storage/text-filter.ts';
 import { clockOffsetOf } from '../work/work.ts';
 import {
   type EmailOptions,
@@ -46,7 +53,7 @@ export interface MessagePage {
   /** A message matches if it has one of these; all do if there are none. */
   statuses: readonly MessageStatus[];
   messageId: string | null;
-  /** Part of the address, or the complete address in any spelling. This field and the next three are compared without (ASCII) case. */
+  /** Part of the address, or the complete address in any spelling. This field and the next three are compared without case. */
   to: string | null;
   /** Part of the From header. */
   from: string | null;
@@ -76,16 +83,43 @@ function statusCondition(status: MessageStatus): string {
   return `m.status = '${status}'${waits ? ' AND coalesce(w.leased, 0) = 0' : ''}`;
 }
 
-/** Lists messages, newest first. Ids sort by creation time, so the table's key gives the order of the list. */
-function listMessages(tx: Transaction, page: MessagePage) {
+/** Columns that filters of text compare. */
+const TEXTS = { recipient: 'm.recipient', header_from: 'e.header_from', subject: 'e.subject' };
+type TextColumn = keyof typeof TEXTS;
+type TextRow = { id: string } & Record<TextColumn, string>;
+
+/** A message matches if the text of one of these columns does. */
+interface TextCondition {
+  filter: TextFilter;
+  columns: readonly TextColumn[];
+}
+
+function textConditions({ to, from, subject, any }: MessagePage): TextCondition[] {
+  const conditions: TextCondition[] = [];
+  if (to !== null) conditions.push({ filter: addressOrPartFilter(to), columns: ['recipient'] });
+  if (from !== null) conditions.push({ filter: partFilter(from), columns: ['header_from'] });
+  if (subject !== null) conditions.push({ filter: partFilter(subject), columns: ['subject'] });
+  if (any !== null) conditions.push({ filter: partFilter(any), columns: ['recipient', 'subject'] });
+  return conditions;
+}
+
+/** Returns the conditions of the page that SQL cannot decide. */
+function comparedConditions(page: MessagePage): TextCondition[] {
+  return textConditions(page).filter(({ filter }) => !filter.isExact);
+}
+
+/** Selects messages, newest first. Ids sort by creation time, so the table's key gives the order of the list. */
+async function selectMessages<T>(
+  tx: Transaction,
+  page: MessagePage,
+  { columns, limit }: { columns: string; limit: number },
+): Promise<T[]> {
   const conditions = ['m.account_id = ?', 'm.mode = ?'];
   const params: SqlValue[] = [page.accountId, page.mode];
-  // Unlike LIKE, these functions need no escaping.
-  const contains = (text: string): string => `${tx.dialect === 'postgres' ? 'strpos' : 'instr'}(${text}, ?) > 0`;
-  const add = (condition: string, value: SqlValue, times = 1): void => {
-    if (value === null) return;
+  const add = (condition: string, ...values: SqlValue[]): void => {
+    if (values.includes(null)) return;
     conditions.push(condition);
-    for (let i = 0; i < times; i += 1) params.push(value);
+    params.push(...values);
   };
   add('m.id < ?', page.before);
   add('m.id = ?', page.messageId);
@@ -93,34 +127,75 @@ function listMessages(tx: Transaction, page: MessagePage) {
   add('m.id <= ?', page.highestId);
   add('m.created_at >= ?', page.sinceMs);
   add('m.created_at <= ?', page.untilMs);
-  if (page.to !== null) {
-    const spellings = addressSpellings(page.to).map(asciiLower);
-    const oneOf = spellings.map(() => '?').join(', ');
-    conditions.push(`(lower(m.recipient) IN (${oneOf}) OR ${contains('lower(m.recipient)')})`);
-    params.push(...spellings, asciiLower(page.to));
+  for (const { filter, columns: compared } of textConditions(page)) {
+    const condition = anyOf(compared.map((column) => filter.condition(tx, TEXTS[column])));
+    add(condition.sql, ...condition.params);
   }
-  add(contains('lower(e.header_from)'), asciiLower(page.from));
-  add(contains('lower(e.subject)'), asciiLower(page.subject));
-  add(`(${contains('lower(m.recipient)')} OR ${contains('lower(e.subject)')})`, asciiLower(page.any), 2);
   add('e.template_id = ?', page.templateId);
-  for (const tag of page.tags) add(contains('e.tags'), JSON.stringify(tag));
+  for (const tag of page.tags)
+    add(`${tx.dialect === 'postgres' ? 'strpos' : 'instr'}(e.tags, ?) > 0`, JSON.stringify(tag));
   for (const pair of page.metadata) {
-    conditions.push(
+    add(
       tx.dialect === 'postgres'
         ? 'CAST(e.metadata AS jsonb) ->> CAST(? AS TEXT) = ?'
         : 'EXISTS (SELECT 1 FROM json_each(e.metadata) AS pair WHERE pair.key = ? AND pair.value = ?)',
+      ...pair,
     );
-    params.push(...pair);
   }
-  if (page.statuses.length > 0) conditions.push(`(${page.statuses.map(statusCondition).join(' OR ')})`);
-  return tx.all<MessageRow>(
-    `SELECT ${COLUMNS} ${JOINED} WHERE ${conditions.join(' AND ')} ORDER BY m.id DESC LIMIT ?`,
+  if (page.statuses.length > 0) add(`(${page.statuses.map(statusCondition).join(' OR ')})`);
+  return tx.all<T>(
+    `SELECT ${columns} ${JOINED} WHERE ${conditions.join(' AND ')} ORDER BY m.id DESC LIMIT ?`,
     ...params,
-    page.limit,
+    limit,
   );
 }
 
-export const listMessagesOperation = operation('messages.list', 'read', listMessages);
+/**
+ * Returns the ids of matches, newest first, of a page with conditions that SQL cannot decide, and where the comparison stopped: at the last
+ * id if they fill the page, or after COMPARED_ROWS messages that might match; null if it reached the end.
+ */
+async function compareMessages(
+  tx: Transaction,
+  page: MessagePage,
+  compared: readonly TextCondition[],
+): Promise<{ ids: string[]; stoppedAt: string | null }> {
+  const names = [...new Set(compared.flatMap(({ columns }) => columns))];
+  const columns = ['m.id', ...names.map((name) => TEXTS[name])].join(', ');
+  const rows = await selectMessages<TextRow>(tx, page, { columns, limit: COMPARED_ROWS });
+  const isMatch = (row: TextRow): boolean =>
+    compared.every((one) => one.columns.some((name) => one.filter.matches(row[name])));
+  const ids = rows
+    .filter(isMatch)
+    .slice(0, page.limit)
+    .map(({ id }) => id);
+  if (ids.length === page.limit) return { ids, stoppedAt: ids.at(-1) ?? null };
+  return { ids, stoppedAt: rows.length < COMPARED_ROWS ? null : rows.at(-1)!.id };
+}
+
+/** Returns these messages, newest first. */
+async function messagesOf(tx: Transaction, page: MessagePage, ids: readonly string[]): Promise<MessageRow[]> {
+  if (ids.length === 0) return [];
+  const wanted = rowset(
+    tx,
+    'wanted',
+    { id: 'text' },
+    ids.map((id) => ({ id })),
+  );
+  return tx.all<MessageRow>(
+    `SELECT ${COLUMNS} ${JOINED} WHERE m.account_id = ? AND m.mode = ? AND m.id IN (SELECT wanted.id FROM ${wanted.sql})
+     ORDER BY m.id DESC`,
+    page.accountId,
+    page.mode,
+    ...wanted.params,
+  );
+}
+
+/** Lists messages, newest first. A page that has a filter of text, but no messageId, is for searchMessagesOperation, which reads it in parts. */
+export const listMessagesOperation = operation('messages.list', 'read', async (tx, page: MessagePage) => {
+  const compared = comparedConditions(page);
+  if (compared.length === 0) return selectMessages<MessageRow>(tx, page, { columns: COLUMNS, limit: page.limit });
+  return messagesOf(tx, page, (await compareMessages(tx, page, compared)).ids);
+});
 
 /** Returns the id that ends a batch of `rows` messages, newest first, before the page's cursor; null if there are fewer. */
 async function partEnd(tx: Transaction, page: MessagePage, rows: number): Promise<string | null> {
@@ -144,8 +219,15 @@ export const searchMessagesOperation = operation(
   'messages.search',
   'search',
   async (tx, { page, rows }: { page: MessagePage; rows: number }): Promise<SearchPart<MessageRow, string>> => {
-    const end = await partEnd(tx, page, rows);
-    return { found: await listMessages(tx, end === null ? page : { ...page, lowestId: end }), end };
+    const compared = comparedConditions(page);
+    const end = await partEnd(tx, page, compared.length === 0 ? rows : Math.min(rows, COMPARED_PART_ROWS));
+    const part = end === null ? page : { ...page, lowestId: end };
+    if (compared.length === 0) {
+      return { found: await selectMessages<MessageRow>(tx, part, { columns: COLUMNS, limit: page.limit }), end };
+    }
+    const { ids, stoppedAt } = await compareMessages(tx, part, compared);
+    // If one of these messages has just been deleted, the search continues after the last one.
+    return { found: await messagesOf(tx, page, ids), end: stoppedAt ?? end };
   },
 );
 

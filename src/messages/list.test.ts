@@ -152,6 +152,77 @@ test('a search over its time limit returns short pages that link to all matches'
   }
 });
 
+test('a filter in any script finds messages far apart, page by page, and never more or less than once', async () => {
+  const hurried = await featureApp(({ database, folder }) =>
+    messageRoutes({
+      database,
+      blobs: openDiskBlobs(path.join(folder, 'blobs')),
+      clock,
+      addressHash: testAddressHash,
+      searches: createSearches({ firstRows: 3, answerMs: 0 }),
+      checkSender: async () => undefined,
+      once: async (_, first) => (await first(null))!,
+      nudge: () => {},
+    }),
+  );
+  try {
+    const accountId = 'acc_scripts';
+    const wanted: string[] = [];
+    const all: string[] = [];
+    for (let i = 0; i < 40; i += 1) {
+      clock.advance(1);
+      const isWanted = i % 9 === 2 || i === 3;
+      const [subject, from] = isWanted
+        ? ['ÄRGER Straße', '"Ünal, X" <A@Example.com>']
+        : ['Grüße', 'Öztürk <b@example.com>'];
+      const mail = {
+        accountId,
+        nowMs: clock.now(),
+        subject,
+        from,
+        recipients: [isWanted ? 'Жанна@пример.example' : 'иван@пример.example'],
+      };
+      for (const { temp, found } of [
+        { temp: app.temp, found: all },
+        { temp: hurried.temp, found: wanted },
+      ]) {
+        const id = (await seedMail(temp.database, mail)).recipients[0]!.messageId;
+        if (isWanted) found.unshift(id);
+      }
+    }
+    for (const filter of [
+      'subject=ärger',
+      'from=ünal',
+      'to=жанна',
+      'to=ЖАННА@ПРИМЕР.example',
+      'q=ÄRGER',
+      'q=ПРИМЕР.example&subject=straß',
+    ]) {
+      for (const [api, expected] of [
+        [app.api(accountId), all],
+        [hurried.api(accountId), wanted],
+      ] as const) {
+        const found: string[] = [];
+        let last: Awaited<ReturnType<typeof api.get>>;
+        for (let url: string | undefined = `/messages?${encodeURI(filter)}&limit=2`; url; ) {
+          last = await api.get(url);
+          const page = ids(last.body as never);
+          assert.ok(page.length <= 2);
+          found.push(...page);
+          url = /<([^>]+)>; rel="next"/.exec(last.headers.link ?? '')?.[1];
+          assert.equal(last.headers['x-next-cursor'] !== undefined, url !== undefined);
+        }
+        assert.deepEqual(found, expected, filter);
+      }
+    }
+    // A page that has all matches has no next page if the search had the time to reach the end.
+    const whole = await app.api(accountId).get(`/messages?${encodeURI('subject=ärger')}&limit=${all.length}`);
+    assert.deepEqual([ids(whole.body as never), whole.headers.link], [all, undefined]);
+  } finally {
+    await hurried.close();
+  }
+});
+
 test('pages are exact while messages are accepted', async () => {
   const accountId = 'acc_pages';
   const api = app.api(accountId);

@@ -29,9 +29,9 @@ export const PLANTED_READERS: Readonly<Record<string, Planted>> = {
     finds: /messages shows \d+ messages twice/,
   },
   'partial address search is case-sensitive': {
-    file: 'messages/api-store.ts',
-    find: 'params.push(...spellings, asciiLower(page.to));',
-    replace: 'params.push(...spellings, page.to);',
+    file: 'storage/text-filter.ts',
+    find: 'const wanted = asciiLower(part);',
+    replace: 'const wanted = part;',
     finds: /the search for to=/,
   },
   'search by status matches earlier statuses': {
