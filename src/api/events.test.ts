@@ -196,6 +196,41 @@ test('events are filtered by recipient, in pages and in a followed log', async (
   assert.deepEqual((await shown(`order=asc&cursor=${second.cursor}`)).ids, [late.recipients[0]!.messageId]);
 });
 
+test('a recipient in any script is found in any spelling, among many others', async () => {
+  const accountId = 'acc_scripts';
+  const api = app.api(accountId);
+  const wanted: string[] = [];
+  for (let i = 0; i < 20; i += 1) {
+    const isWanted = i % 6 === 1;
+    const email = isWanted ? 'Жанна@пример.example' : `иван${i}@пример.example`;
+    const { recipients } = await seedMail(app.temp.database, { accountId, recipients: [email], nowMs: Date.now() });
+    if (isWanted) wanted.push(recipients[0]!.messageId);
+  }
+  const inbound = await seedInbound(app.temp.database, { accountId, recipient: 'жанна@пример.example', text: 'x' });
+  const path = (query: string): string =>
+    `/events?recipient=${encodeURIComponent('ЖАННА@xn--e1afmkfd.example')}&${query}`;
+  for (const order of ['asc', 'desc'] as const) {
+    const found: string[] = [];
+    for (let url: string | undefined = path(`order=${order}&limit=2`); url; ) {
+      const page = await api.get(url);
+      const events = page.body as unknown as { eventType: string; eventId: string; messageId: string }[];
+      found.push(...events.map((one) => (one.eventType === 'Inbound' ? one.eventId : one.messageId)));
+      url = /<([^>]+)>; rel="next"/.exec(page.headers.link ?? '')?.[1];
+    }
+    const expected = [...wanted, inbound];
+    assert.deepEqual(found, order === 'asc' ? expected : expected.toReversed(), order);
+  }
+  const followed = await api.get(path('order=asc&limit=100'));
+  assert.deepEqual([followed.body.length, followed.headers.link], [wanted.length + 1, undefined]);
+  const others = await seedMail(app.temp.database, {
+    accountId,
+    recipients: ['иван@пример.example', 'жанна@ПРИМЕР.example'],
+  });
+  const next = await api.get(path(`order=asc&cursor=${followed.headers['x-next-cursor']}`));
+  const shown = (next.body as unknown as { messageId: string }[]).map(({ messageId }) => messageId);
+  assert.deepEqual(shown, [others.recipients[1]!.messageId]);
+});
+
 test('events are filtered by tags and by several types', async () => {
   const accountId = 'acc_tags';
   const api = app.api(accountId);

@@ -11,12 +11,11 @@
  * Events of inbound mail are large (up to about 300 KB of content). A page of them ends before its limit rather than exceed PAGE_BYTES, and
  * reports where it stopped.
  */
-import { asciiLower } from '../base/ascii-lower.ts';
 import type { Mode, Owner } from '../base/mode.ts';
-import { addressSpellings } from '../mail/address.ts';
 import { type Fragment, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { numbersBefore, rowset } from '../storage/rows.ts';
 import type { Found, SearchPart } from '../storage/searches.ts';
+import { addressFilter, COMPARED_PART_ROWS, COMPARED_ROWS, type TextFilter } from '../storage/text-filter.ts';
 import type { EventRow, EventType } from './event.ts';
 
 /** Maximum bytes of inbound content in one page, which take about 30 ms as JSON. A page has at least one event, regardless of its size. */
@@ -89,7 +88,7 @@ export function logOrder({ dialect }: Transaction): LogOrder {
 /** Returns the SELECT of the columns of EventRow for these rows of `event`; inbound content is represented only by its size. */
 const joined = (log: LogOrder, events: string): string =>
   `SELECT ${log.position} AS position, v.seq, v.id, v.type, v.message_id, v.mode, v.at, v.detail, octet_length(i.detail) AS "mailBytes",
-     m.recipient, e.header_from, e.subject, e.header_message_id, e.tags, e.metadata, e.dsn
+     i.recipient AS "mailRecipient", m.recipient, e.header_from, e.subject, e.header_message_id, e.tags, e.metadata, e.dsn
    FROM ${events} v LEFT JOIN message m ON m.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id
      LEFT JOIN email e ON e.seq = m.email_seq
      LEFT JOIN inbound_message i ON v.type = 'Inbound' AND i.id = v.message_id`;
@@ -104,14 +103,15 @@ const COMMON_LIST = COMMON_TYPES.map((type) => `'${type}'`).join(', ');
 
 /** Returns the rows that fit into a page. If it ends early because the next row is too large, also returns where it ended. */
 async function readPage(tx: Transaction, page: EventPage): Promise<Found<EventRow, EventPlace>> {
-  const rows = await chooseEvents(tx, page);
+  const { rows, stoppedAt } = await matchingEvents(tx, page);
   const fitting = fittingOf(rows);
   const last = fitting.at(-1);
-  const stoppedAt = last && fitting.length < rows.length ? placeOf(last) : null;
-  return { rows: await withMail(tx, fitting), stoppedAt };
+  const isShort = fitting.length < rows.length;
+  return { rows: await withMail(tx, fitting), stoppedAt: last && isShort ? placeOf(last) : stoppedAt };
 }
 
-type ChosenRow = EventRow & { mailBytes: number | null };
+/** Size and recipient of inbound mail are null for all other events. */
+type ChosenRow = EventRow & { mailBytes: number | null; mailRecipient: string | null };
 
 /** Returns the first rows that fit into a page; at least one. */
 export function fittingOf<T extends { mailBytes: number | null }>(rows: readonly T[]): readonly T[] {
@@ -139,6 +139,29 @@ function placeOf({ position, seq }: EventRow): EventPlace {
   return { position: position ?? seq, seq };
 }
 
+/** Returns the filter of the page that SQL cannot decide. */
+function comparedFilter({ recipient }: EventPage): TextFilter | undefined {
+  const filter = recipient ? addressFilter(recipient) : undefined;
+  return filter?.isExact ? undefined : filter;
+}
+
+/** Returns the first matches of the page. If it compares recipients, it stops after COMPARED_ROWS events that might match. */
+async function matchingEvents(tx: Transaction, page: EventPage): Promise<Found<ChosenRow, EventPlace>> {
+  const compared = comparedFilter(page);
+  if (compared === undefined) return { rows: await chooseEvents(tx, page), stoppedAt: null };
+  // The events of one message have the same recipient, so all of them match or none does.
+  const limit = page.messageId === null ? COMPARED_ROWS : page.limit;
+  const rows = await chooseEvents(tx, { ...page, limit });
+  const isMatch = ({ recipient, mailRecipient }: ChosenRow): boolean => {
+    const stored = recipient ?? mailRecipient;
+    return stored !== null && compared.matches(stored);
+  };
+  const matches = rows.filter(isMatch).slice(0, page.limit);
+  const isAtEnd = page.messageId !== null || rows.length < limit || matches.length === page.limit;
+  return { rows: matches, stoppedAt: isAtEnd ? null : placeOf(rows.at(-1)!) };
+}
+
+/** Returns the first events that satisfy the conditions of the page in SQL. */
 async function chooseEvents(tx: Transaction, page: EventPage): Promise<ChosenRow[]> {
   const log = logOrder(tx);
   const conditions = ['v.account_id = ?', 'v.mode = ?'];
@@ -173,18 +196,21 @@ async function chooseEvents(tx: Transaction, page: EventPage): Promise<ChosenRow
 }
 
 /** Returns the conditions on the message and email of an event `v`, or on its inbound message. */
-function conditionsOfMail({ dialect }: Transaction, { recipient, tags = [] }: EventPage): Fragment[] {
+function conditionsOfMail(tx: Transaction, { recipient, tags = [] }: EventPage): Fragment[] {
   const message = 'm.account_id = v.account_id AND m.mode = v.mode AND m.id = v.message_id';
   const requested: Fragment[] = [];
   if (recipient) {
-    const spellings = addressSpellings(recipient).map(asciiLower);
-    const oneOf = spellings.map(() => '?').join(', ');
-    const sql = `(EXISTS (SELECT 1 FROM message m WHERE ${message} AND lower(m.recipient) IN (${oneOf}))
-      OR v.type = 'Inbound' AND EXISTS (SELECT 1 FROM inbound_message i WHERE i.id = v.message_id AND lower(i.recipient) IN (${oneOf})))`;
-    requested.push({ sql, params: [...spellings, ...spellings] });
+    const filter = addressFilter(recipient);
+    const [sent, inbound] = [filter.condition(tx, 'm.recipient'), filter.condition(tx, 'i.recipient')];
+    // Many messages may satisfy a condition that is not exact. With OFFSET, PostgreSQL finds each message by its key instead of reading all of
+    // these messages, of every account, into a hash table.
+    const byKey = filter.isExact ? '' : 'LIMIT 1 OFFSET 0';
+    const sql = `(EXISTS (SELECT 1 FROM message m WHERE ${message} AND ${sent.sql} ${byKey}) OR v.type = 'Inbound'
+      AND EXISTS (SELECT 1 FROM inbound_message i WHERE i.id = v.message_id AND ${inbound.sql} ${byKey}))`;
+    requested.push({ sql, params: [...sent.params, ...inbound.params] });
   }
   if (tags.length > 0) {
-    const contains = dialect === 'postgres' ? 'strpos' : 'instr';
+    const contains = tx.dialect === 'postgres' ? 'strpos' : 'instr';
     const all = tags.map(() => `${contains}(e.tags, ?) > 0`).join(' AND ');
     requested.push({
       sql: `EXISTS (SELECT 1 FROM message m JOIN email e ON e.seq = m.email_seq WHERE ${message} AND ${all})`,
@@ -245,7 +271,7 @@ async function rangesOf(tx: Transaction, page: EventPage): Promise<(SeqRange | n
 }
 
 export const readEventsOperation = operation('events.read', 'read', async (tx, page: EventPage) =>
-  withMail(tx, await chooseEvents(tx, page)),
+  withMail(tx, (await matchingEvents(tx, page)).rows),
 );
 
 /** Reads a page for display: a page of large events is shorter than its limit and reports where it stopped. */
@@ -280,7 +306,7 @@ export const searchEventsOperation = operation(
   'events.search',
   'search',
   async (tx, { page, rows }: { page: EventPage; rows: number }): Promise<SearchPart<EventRow, EventPlace>> => {
-    const end = await partEnd(tx, page, rows);
+    const end = await partEnd(tx, page, comparedFilter(page) ? Math.min(rows, COMPARED_PART_ROWS) : rows);
     const { rows: found, stoppedAt } = await readPage(tx, end === null ? page : { ...page, through: end });
     return { found, end: stoppedAt ?? end };
   },
