@@ -64,6 +64,7 @@ test('an address is found in any spelling', async () => {
   for (const [recipient, asked] of [
     ['deliv@bücher.example', ['deliv@xn--bcher-kva.example', 'DELIV@BÜCHER.example', 'deliv@bücher.example']],
     ['Ann@xn--mnchen-3ya.example', ['ann@münchen.example', 'ANN@XN--MNCHEN-3YA.EXAMPLE', '"ann"@münchen.example']],
+    ['Жанна@пример.example', ['жанна@пример.example', 'ЖАННА@ПРИМЕР.example', 'жанна@xn--e1afmkfd.example']],
   ] as const) {
     const id = await seed('acc_spelt', { recipients: [recipient] });
     for (const to of asked) {
@@ -75,6 +76,17 @@ test('an address is found in any spelling', async () => {
   for (const to of ['deliv@bucher.example', 'deliv', '@bücher.example', 'liv@bücher.example']) {
     assert.deepEqual((await api.get(`/sandbox/inbox?${query(to)}`)).body, [], to);
   }
+});
+
+test('a subject is found without case in any script', async () => {
+  const api = app.api('acc_scripts', 'sandbox');
+  const id = await seed('acc_scripts', { subject: 'ÄRGER Straße' });
+  await seed('acc_scripts', { subject: 'Grüße' });
+  for (const path of ['/sandbox/inbox?', '/sandbox/inbox/wait?timeoutSeconds=0&']) {
+    const { body } = await api.get(`${path}subject=${encodeURIComponent('ärger STRAß')}`);
+    assert.equal((Array.isArray(body) ? body[0] : body).messageId, id, path);
+  }
+  assert.deepEqual((await api.get('/sandbox/inbox?subject=strasse')).body, []);
 });
 
 test('a message includes its content, links, and codes', async () => {

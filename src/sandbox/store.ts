@@ -4,11 +4,10 @@
  */
 
 import { change } from '../audit/audit.ts';
-import { asciiLower } from '../base/ascii-lower.ts';
-import { addressSpellings } from '../mail/address.ts';
 import type { StoredContent } from '../storage/blobs/stored-content.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { rowset, table } from '../storage/rows.ts';
+import { addressFilter, partFilter } from '../storage/text-filter.ts';
 
 const INBOX_MESSAGES = 1_000;
 export const INBOX_MS = 7 * 86_400_000;
@@ -54,7 +53,7 @@ export interface InboxPage {
   limit: number;
   /** The complete address, in any spelling. */
   to: string | null;
-  /** Part of the subject, without (ASCII) case. */
+  /** Part of the subject, without case. */
   subject: string | null;
   tag: string | null;
   /** Unix ms by the clock of the sandbox, inclusive. */
@@ -64,30 +63,34 @@ export interface InboxPage {
 const KEPT = `i.account_id = ? AND i.created_at > ? AND i.message_id >= coalesce(
    (SELECT message_id FROM sandbox_item WHERE account_id = ? ORDER BY message_id DESC LIMIT 1 OFFSET ${INBOX_MESSAGES - 1}), '')`;
 
-export const listInboxOperation = operation('sandbox.list', 'read', (tx, page: InboxPage) => {
+export const listInboxOperation = operation('sandbox.list', 'read', async (tx, page: InboxPage) => {
   const conditions = [KEPT];
   const params: SqlValue[] = [page.accountId, page.nowMs - INBOX_MS, page.accountId];
-  const add = (condition: string, value: SqlValue): void => {
-    if (value === null) return;
+  const add = (condition: string, ...values: SqlValue[]): void => {
+    if (values.includes(null)) return;
     conditions.push(condition);
-    params.push(value);
+    params.push(...values);
   };
   add('i.message_id < ?', page.before);
   add('i.created_at >= ?', page.sinceMs);
-  if (page.to !== null) {
-    const spellings = addressSpellings(page.to).map(asciiLower);
-    conditions.push(`lower(i.recipient) IN (${spellings.map(() => '?').join(', ')})`);
-    params.push(...spellings);
-  }
-  add("replace(lower(e.subject), ?, '') <> lower(e.subject)", asciiLower(page.subject));
+  const to = page.to === null ? undefined : addressFilter(page.to);
+  const subject = page.subject === null ? undefined : partFilter(page.subject);
+  for (const condition of [to?.condition(tx, 'i.recipient'), subject?.condition(tx, 'e.subject')])
+    if (condition) add(condition.sql, ...condition.params);
   add("replace(e.tags, ?, '') <> e.tags", page.tag === null ? null : JSON.stringify(page.tag));
-  return tx.all<InboxRow>(
+  // If SQL cannot decide a filter, all messages that may match are read, and an inbox has no more than INBOX_MESSAGES.
+  const isExact = [to, subject].every((filter) => filter?.isExact !== false);
+  const rows = await tx.all<InboxRow>(
     `SELECT i.message_id, e.header_from, i.recipient, e.subject, i.outcome, i.created_at
      FROM sandbox_item i JOIN email e ON e.seq = i.email_seq
      WHERE ${conditions.join(' AND ')} ORDER BY i.message_id DESC LIMIT ?`,
     ...params,
-    page.limit,
+    isExact ? page.limit : INBOX_MESSAGES,
   );
+  if (isExact) return rows;
+  const isMatch = (row: InboxRow): boolean =>
+    to?.matches(row.recipient) !== false && subject?.matches(row.subject) !== false;
+  return rows.filter(isMatch).slice(0, page.limit);
 });
 
 export type InboxMail = InboxRow & StoredContent;

@@ -2,7 +2,6 @@
  * Waits for a message to arrive in a sandbox inbox. All waiting calls of one account follow its event log together: a new message is read
  * once and compared with all of them, whichever node accepted it.
  */
-import { asciiLower } from '../base/ascii-lower.ts';
 import {
   type EventPlace,
   type EventRow,
@@ -10,15 +9,15 @@ import {
   latestPlacesOperation,
   readEventsOperation,
 } from '../events/events.ts';
-import { addressSpellings } from '../mail/address.ts';
 import type { Database } from '../storage/database.ts';
+import { addressFilter, partFilter } from '../storage/text-filter.ts';
 
 const PAGE = 100;
 
 export interface InboxFilter {
   /** The complete address, in any spelling. */
   to: string | null;
-  /** Part of the subject, without (ASCII) case. */
+  /** Part of the subject, without case. */
   subject: string | null;
   /** One exact tag. */
   tag: string | null;
@@ -52,13 +51,13 @@ interface Channel {
 }
 
 function matcher({ to, subject, tag, sinceMs }: InboxFilter): (row: EventRow) => boolean {
-  const spellings = to === null ? null : new Set(addressSpellings(to).map(asciiLower));
-  const part = asciiLower(subject);
+  const recipient = to === null ? undefined : addressFilter(to);
+  const part = subject === null ? undefined : partFilter(subject);
   return (row) => {
     if (row.recipient === null || row.subject === null) return false;
     if (sinceMs !== null && row.at < sinceMs) return false;
-    if (spellings !== null && !spellings.has(asciiLower(row.recipient))) return false;
-    if (part !== null && !asciiLower(row.subject)!.includes(part)) return false;
+    if (recipient?.matches(row.recipient) === false) return false;
+    if (part?.matches(row.subject) === false) return false;
     return tag === null || (JSON.parse(row.tags ?? '[]') as string[]).includes(tag);
   };
 }
