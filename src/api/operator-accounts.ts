@@ -69,8 +69,8 @@ function readRoutes(deps: OperatorRouteDeps): RouteDefinition<Caller>[] {
       }),
       response: { status: 200, schema: Type.Array(bodies.accountSchema) },
       handle: (request) => {
-        const { name, status = null, plan = null, sendingProtection: protectionStatus = null } = request.query;
-        const filters = { name: name?.toLowerCase() ?? null, status, plan, protectionStatus };
+        const { name = null, status = null, plan = null, sendingProtection: protectionStatus = null } = request.query;
+        const filters = { name, status, plan, protectionStatus };
         return listById(request, {
           prefix: 'acc_',
           read: (page) => database.execute(accountPageOperation, { ...filters, ...page }),

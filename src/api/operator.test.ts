@@ -80,6 +80,8 @@ test('creates, finds, updates, and suspends an account, each with an audit row',
     (found.body as Row[]).map((one) => [one.accountId, one.name]),
     [[accountId, 'Läden & Co']],
   );
+  const byName = await operator.get(`/operator/accounts?name=${encodeURIComponent('LÄDEN')}&limit=1`);
+  assert.equal((byName.body as Row[])[0]?.accountId, accountId);
   assert.deepEqual(
     (await operator.get('/operator/accounts?name=den%25')).body,
     [],

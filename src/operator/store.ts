@@ -15,9 +15,10 @@ import {
 import { DELIVERY_WORK } from '../messages/messages.ts';
 import { operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
+import { partFilter } from '../storage/text-filter.ts';
 
 export interface AccountPage {
-  /** A part of the account's name, in lower case. */
+  /** A part of the account's name, without case. */
   name: string | null;
   status: AccountStatus | null;
   plan: Plan | null;
@@ -28,23 +29,38 @@ export interface AccountPage {
   limit: number;
 }
 
+/** Accounts that are read at a time if their names have to be compared here. */
+const COMPARED_ACCOUNTS = 500;
+
 /** Returns a page of accounts, newest first. */
 export const accountPageOperation = operation('operator.accounts', 'read', async (tx, page: AccountPage) => {
+  const name = page.name === null ? undefined : partFilter(page.name);
+  if (name === undefined || name.isExact) return (await selectAccounts(tx, page)).map(accountOf);
+  const found: AccountRow[] = [];
+  for (let { before } = page; ; ) {
+    const rows = await selectAccounts(tx, { ...page, before, limit: COMPARED_ACCOUNTS });
+    found.push(...rows.filter((row) => name.matches(row.name)));
+    if (found.length >= page.limit || rows.length < COMPARED_ACCOUNTS) return found.slice(0, page.limit).map(accountOf);
+    before = rows.at(-1)!.id;
+  }
+});
+
+async function selectAccounts(tx: Transaction, page: AccountPage): Promise<AccountRow[]> {
   const { sql, params } = allOf([
     ['a.id < ?', page.before],
-    ["lower(a.name) LIKE ? ESCAPE '!'", page.name === null ? null : `%${page.name.replace(/[!%_]/g, '!$&')}%`],
     ['a.status = ?', page.status],
     ['a.plan = ?', page.plan],
     // The planner uses the partial index only if the condition repeats its own.
     ["a.protection_status <> 'good' AND a.protection_status = ? AND a.status = 'active'", page.protectionStatus],
   ]);
-  const rows = await tx.all<AccountRow>(
-    `SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE ${sql} ORDER BY a.id DESC LIMIT ?`,
+  const name = page.name === null ? undefined : partFilter(page.name).condition(tx, 'a.name');
+  return tx.all<AccountRow>(
+    `SELECT ${ACCOUNT_COLUMNS} FROM account a WHERE ${sql} ${name ? `AND ${name.sql}` : ''} ORDER BY a.id DESC LIMIT ?`,
     ...params,
+    ...(name?.params ?? []),
     page.limit,
   );
-  return rows.map(accountOf);
-});
+}
 
 /** Combines the conditions that have a value. */
 function allOf(conditions: readonly [sql: string, value: SqlValue][]): { sql: string; params: SqlValue[] } {
