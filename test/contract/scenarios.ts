@@ -24,6 +24,7 @@ import * as counted from './statistics.ts';
 import { suppressions } from './suppressions.ts';
 import { templateShares } from './template-shares.ts';
 import * as templates from './templates.ts';
+import * as texts from './text-filters.ts';
 import { stsPolicies, tlsReports } from './tls-policy.ts';
 import * as users from './users.ts';
 import * as webhooks from './webhooks.ts';
@@ -70,6 +71,12 @@ export const scenarios: Record<string, Scenario> = {
   'content that is not retained': mail.contentOf,
   'changes before sending': mailShown.changing,
   lists: mailShown.lists,
+  'filters of text': texts.textFilters,
+  'pages of filtered text': texts.textFilterPages,
+  'parts of many texts': texts.partsOfManyTexts,
+  'events of a recipient': texts.eventsOfRecipient,
+  'filters of the inbox': texts.inboxFilters,
+  'names of accounts': texts.accountNames,
   'links to messages': shares,
   'emails and their copies': mailShown.emails,
   'the sandbox': mailShown.sandbox,
