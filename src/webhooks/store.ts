@@ -194,8 +194,8 @@ export type Replacement = EndpointKey &
   };
 
 /**
- * Replaces the endpoint. A new secret rotates the present one. Setting `enabled` clears the reason for which the endpoint was disabled.
- * Returns undefined if the endpoint does not exist.
+ * Replaces the endpoint. A new secret rotates the present one. Enabling a disabled endpoint clears its failures and the reason for which it
+ * was disabled; an enabled endpoint keeps its failures. Returns undefined if the endpoint does not exist.
  */
 export const replaceEndpointOperation = change(
   'webhooks.replace',
@@ -209,8 +209,8 @@ export const replaceEndpointOperation = change(
     const row = await tx.get<EndpointRow>(
       `UPDATE webhook SET url = ?, events = ?, description = CASE WHEN CAST(? AS INTEGER) = 1 THEN CAST(? AS TEXT) ELSE description END, enabled = coalesce(?, enabled), ordered = coalesce(?, ordered), max_batch = coalesce(?, max_batch), updated_at = ?,
          format = coalesce(?, format), format_events = coalesce(?, format_events),
-         failing_since = CASE WHEN CAST(? AS INTEGER) = 1 THEN NULL ELSE failing_since END,
-         disabled_reason = CASE WHEN CAST(? AS INTEGER) IS NULL THEN disabled_reason ELSE NULL END
+         failing_since = CASE WHEN enabled = 0 AND CAST(? AS INTEGER) = 1 THEN NULL ELSE failing_since END,
+         disabled_reason = CASE WHEN CAST(? AS INTEGER) = 1 THEN NULL ELSE disabled_reason END
        WHERE id = ? AND account_id = ? AND mode = ? RETURNING ${SHOWN}`,
       change.url,
       change.events,
@@ -222,7 +222,7 @@ export const replaceEndpointOperation = change(
       change.nowMs,
       change.format?.name ?? null,
       change.format?.events ?? null,
-      enabled ?? 0,
+      enabled,
       enabled,
       change.id,
       change.accountId,

@@ -91,6 +91,7 @@ export const scenarios: Record<string, Scenario> = {
   'opens, clicks, and unsubscribes': templates.engagement,
   endpoints: webhooks.endpoints,
   'next attempts of endpoints': webhooks.nextAttempts,
+  'health of endpoints': webhooks.health,
   'carrying events': webhooks.carrying,
   'events in the Resend format': webhooks.formatted,
   'busy endpoints and replays': webhooks.crowds,

@@ -207,6 +207,31 @@ export const nextAttempts: Scenario = async (stage) => {
   await stage.act(showEndpointOperation, { ...owner, id: 'whk_none' });
 };
 
+/** Only enabling a disabled endpoint ends its failures and removes the reason for which it was disabled. */
+export const health: Scenario = async (stage) => {
+  const accountId = stage.id('acc');
+  const one = endpoint(stage, accountId, ['Send']);
+  await stage.act(createEndpointOperation, one);
+  await stage.act(acceptOperation, acceptance(stage, { accountId, to: ['a@x.example', 'b@x.example'] }));
+  const change = { ...one, secretSealed: null };
+  const replaced = async (enabled: boolean | null) => {
+    const row = await stage.act(replaceEndpointOperation, { ...change, enabled });
+    assert.ok(typeof row === 'object');
+    return [row.failing_since, row.disabled_reason];
+  };
+  const batch = await take(stage);
+  const failed = { result: 'retry', responseStatus: 500, nextAttemptMs: stage.nowMs + HOUR } as const;
+  const settle = (job: WebhookJob, result: Partial<WebhookSettlement>) =>
+    stage.act(settleOperation, { nowMs: stage.nowMs, settled: [settled(stage, batch, job, result)] });
+  await settle(batch.jobs[0]!, failed);
+  const sinceMs = stage.nowMs + 100;
+  for (const enabled of [true, null]) assert.deepEqual(await replaced(enabled), [sinceMs, null]);
+  await settle(batch.jobs[1]!, { ...failed, atMs: sinceMs + 6 * DAY });
+  const reason = 'every delivery failed for five days';
+  for (const enabled of [false, null]) assert.deepEqual(await replaced(enabled), [sinceMs, reason]);
+  assert.deepEqual(await replaced(true), [null, null]);
+};
+
 export const carrying: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const wanting = endpoint(stage, accountId, ['Send']);
