@@ -95,7 +95,7 @@ test('an endpoint gets several events per request on request, but not in the for
   const path = `/webhooks/${made.body.webhookId}`;
   assert.equal(made.body.maxBatch, 1);
   assert.equal((await api.put(path, { ...fields, maxBatch: 100 })).body.maxBatch, 100);
-  assert.equal((await api.put(path, fields)).body.maxBatch, 100);
+  assert.equal((await api.put(path, fields)).body.maxBatch, 1, 'PUT replaces the whole webhook');
   assert.equal((await api.patch(path, { maxBatch: 20 })).body.maxBatch, 20);
   assert.equal((await api.get(path)).body.maxBatch, 20);
   for (const maxBatch of [0, 101, 1.5, '20']) {
@@ -106,18 +106,22 @@ test('an endpoint gets several events per request on request, but not in the for
   assert.deepEqual([formatted.status, formatted.body.error.details[0].field], [400, 'maxBatch']);
   assert.equal((await api.patch(path, { format: 'resend', maxBatch: 1 })).body.format, 'resend');
   assert.equal((await api.patch(path, { maxBatch: 2 })).status, 400);
+  const unformatted = await api.put(path, { ...fields, maxBatch: 2 });
+  assert.deepEqual([unformatted.status, unformatted.body.format, unformatted.body.maxBatch], [200, undefined, 2]);
   await api.delete(path);
 });
 
-test('an endpoint is ordered on request, and stays so when the field is omitted', async () => {
+test('an endpoint is ordered on request, and stays so when a PATCH omits the field', async () => {
   const fields = { ...known, url: 'https://8.8.8.8/hook' };
   const plain = await api.post('/webhooks', fields);
   assert.equal(plain.body.ordered, false);
   const made = await api.post('/webhooks', { ...fields, ordered: true });
   const path = `/webhooks/${made.body.webhookId}`;
   assert.equal(made.body.ordered, true);
-  assert.equal((await api.put(path, fields)).body.ordered, true);
   assert.equal((await api.patch(path, { description: 'in order' })).body.ordered, true);
+  assert.equal((await api.put(path, (await api.get(path)).body)).body.ordered, true);
+  assert.equal((await api.put(path, fields)).body.ordered, false, 'PUT replaces the whole webhook');
+  assert.equal((await api.patch(path, { ordered: true })).body.ordered, true);
   assert.equal((await api.patch(path, { ordered: false })).body.ordered, false);
   assert.equal((await api.put(path, { ...fields, ordered: true })).body.ordered, true);
   assert.equal((await api.get(path)).body.ordered, true);
@@ -354,10 +358,29 @@ test('custom headers are added to each request, encrypted at rest, and returned 
   const changed = await owner.put(path, { ...plain, headers: { authorization: '********', 'x-tenant': 'b' } });
   assert.deepEqual(changed.body.headers, { authorization: '********', 'x-tenant': '********' });
   assert.deepEqual(await sent(), ['Bearer s3cret-token', 'b']);
-  assert.equal((await owner.put(path, plain)).status, 200);
-  assert.deepEqual(await sent(), ['Bearer s3cret-token', 'b'], 'left as they are if omitted');
-  assert.deepEqual((await owner.put(path, { ...plain, headers: {} })).body.headers, {});
+  assert.equal((await owner.patch(path, plain)).status, 200);
+  assert.deepEqual(await sent(), ['Bearer s3cret-token', 'b'], 'unchanged by a PATCH that omits them');
+  assert.deepEqual((await owner.put(path, plain)).body.headers, {}, 'removed by a PUT that omits them');
   assert.deepEqual(await sent(), [undefined, undefined]);
+  assert.deepEqual((await owner.patch(path, { headers })).body.headers, masked);
+  assert.deepEqual((await owner.put(path, { ...plain, headers: {} })).body.headers, {});
+});
+
+test('a PUT of the body of the GET changes nothing', async () => {
+  const owner = app.api('acc_round_trip');
+  const common = { url: hook.url, events: ['Send', 'Delivery'], description: 'orders', enabled: false, ordered: true };
+  const headers = { Authorization: 'Bearer round-trip' };
+  for (const own of [{ maxBatch: 7 }, { format: 'resend', formatEvents: ['email.sent'] }]) {
+    const { body: made } = await owner.post('/webhooks', { ...common, headers, ...own });
+    const path = `/webhooks/${made.webhookId}`;
+    const { body: shown } = await owner.get(path);
+    const put = await owner.put(path, shown);
+    assert.equal(put.status, 200, put.text);
+    assert.deepEqual({ ...put.body, updatedAt: shown.updatedAt }, shown);
+    const before = hook.requests.length;
+    await owner.post(`${path}/test`, { eventType: 'Send' });
+    assert.equal(hook.requests[before]!.headers.authorization, headers.Authorization);
+  }
 });
 
 test('headers set by HTTP or Postrider, and injection attempts, are rejected by name', async () => {

@@ -103,6 +103,13 @@ const endpointFields = named('WebhookRequest', {
 });
 
 type EndpointRequest = Static<typeof endpointFields>;
+
+/** The fields to write. Omitted ones leave the stored value. */
+type WrittenFields = Omit<EndpointRequest, 'format'> & {
+  /** null: the payload format of Postrider. */
+  format?: EndpointRequest['format'] | null;
+};
+
 const endpointChange = changeOf('WebhookChange', endpointFields);
 type EndpointChange = Static<typeof endpointChange>;
 
@@ -153,7 +160,7 @@ const DROP_LIMIT = 5_000;
 /** Checks what the schema cannot express, such as the target of the URL and the form of the secret. */
 async function validateFields(
   deps: WebhookRouteDeps,
-  fields: Static<typeof endpointFields>,
+  fields: WrittenFields,
   present?: EndpointRow,
 ): Promise<Result<undefined>> {
   const issues: Issue[] = [];
@@ -165,16 +172,16 @@ async function validateFields(
 }
 
 function ownIssues(
-  { secret, format, formatEvents, headers, maxBatch }: Partial<Static<typeof endpointFields>>,
+  { secret, format, formatEvents, headers, maxBatch }: Partial<WrittenFields>,
   present?: EndpointRow,
 ): Issue[] {
   const issues = ownHeaderIssues(headers, present && headerNamesOf(present));
   if (secret !== undefined && !secretKeyOf(secret))
     issues.push({ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' });
-  if (formatEvents !== undefined && format === undefined)
+  if (formatEvents !== undefined && (format ?? null) === null)
     issues.push({ field: 'formatEvents', message: 'requires `format`, the service to which these event names belong' });
-  const isFormatted = format !== undefined || (present !== undefined && present.format !== null);
-  if (isFormatted && (maxBatch ?? present?.max_batch ?? 1) > 1)
+  const written = format === undefined ? (present?.format ?? null) : format;
+  if (written !== null && (maxBatch ?? present?.max_batch ?? 1) > 1)
     issues.push({ field: 'maxBatch', message: 'must be 1 for a webhook with `format`: its payload holds one event' });
   return issues;
 }
@@ -206,7 +213,7 @@ async function givenHeaders(
   return { headers: sealOwnHeaders(secretKey, key.id, { given, stored: target?.headers_sealed ?? null }) };
 }
 
-function storedFields(fields: Static<typeof endpointFields>) {
+function storedFields(fields: WrittenFields) {
   return {
     url: fields.url,
     events: JSON.stringify(fields.events),
@@ -214,17 +221,17 @@ function storedFields(fields: Static<typeof endpointFields>) {
     enabled: fields.enabled ?? null,
     ...(fields.ordered !== undefined && { ordered: fields.ordered }),
     ...(fields.maxBatch !== undefined && { maxBatch: fields.maxBatch }),
-    ...(fields.format !== undefined && { format: formatOf(fields.format, fields) }),
+    ...(fields.format !== undefined && { format: fields.format === null ? null : formatOf(fields.format, fields) }),
   };
 }
 
 /**
- * Returns the current format if a replacement omits it. Its event names are the current ones, without those of removed events, plus all
- * names of added events.
+ * Returns the current format if a change omits it. Its event names are the current ones, without those of removed events, plus all names of
+ * added events.
  */
 function keptFormat(
   { format, format_events, events }: EndpointRow,
-  fields: Static<typeof endpointFields>,
+  fields: WrittenFields,
 ): { format?: EndpointFormat } {
   if (format === null || fields.format !== undefined) return {};
   const before = JSON.parse(events) as EventType[];
@@ -234,25 +241,30 @@ function keptFormat(
   return { format: { name: format, events: JSON.stringify([...new Set([...names, ...added])]) } };
 }
 
-function formatOf(name: 'resend', { events, formatEvents }: Static<typeof endpointFields>): EndpointFormat {
+function formatOf(name: 'resend', { events, formatEvents }: WrittenFields): EndpointFormat {
   return { name, events: JSON.stringify(formatEvents ?? resendNamesOf(events)) };
 }
 
-/** Returns the body of the PUT that has the effect of a PATCH. */
-function mergedFields(present: EndpointRow, given: EndpointChange): EndpointRequest {
+/** Returns the fields that a PUT writes: those that it omits get the values of a new webhook, except the secret and `enabled`. */
+function replacedFields(given: EndpointRequest): WrittenFields {
+  return { ordered: false, maxBatch: 1, format: null, headers: {}, ...given };
+}
+
+/** Returns the fields that a PATCH writes. */
+function mergedFields(present: EndpointRow, given: EndpointChange): WrittenFields {
   const { description } = present;
   const stored: EndpointRequest = { url: present.url, events: JSON.parse(present.events) as EventType[], description };
   const { format = present.format ?? undefined, formatEvents, ...fields } = given;
-  // A format is replaced together with its events, so it is passed to the PUT only if one of the two changes.
+  // A format is replaced together with its events, so it is written only if one of the two changes.
   const isFormatChanged = formatEvents !== undefined || format !== (present.format ?? undefined);
   return merge(stored, isFormatChanged ? { ...fields, format, formatEvents } : fields);
 }
 
-/** Replaces the fields of an endpoint with those that `fieldsOf` returns for the stored endpoint. */
+/** Writes the fields that `fieldsOf` returns for the stored endpoint. */
 function replaceEndpoint(
   deps: WebhookRouteDeps,
   request: Request<unknown>,
-  fieldsOf: (present: EndpointRow) => EndpointRequest,
+  fieldsOf: (present: EndpointRow) => WrittenFields,
 ): Promise<RouteAnswer> {
   const { database, clock, secretKey } = deps;
   const key = keyOf(request);
@@ -351,11 +363,11 @@ function endpointRoutes(deps: WebhookRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'replaceWebhook',
       summary: 'Replace a webhook',
       description:
-        'secret, headers, enabled, ordered, and maxBatch stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.',
+        'Omitted fields get their defaults, except secret and enabled, which stay unchanged. A new secret starts a rotation: the previous secret also signs requests for 24 h.',
       body: { schema: endpointFields, furtherIssues },
       refusals: ['CONFLICT'],
       response: { status: 200, schema: endpointSchema },
-      handle: (request: Request<EndpointRequest>) => replaceEndpoint(deps, request, () => request.body),
+      handle: (request: Request<EndpointRequest>) => replaceEndpoint(deps, request, () => replacedFields(request.body)),
     }),
     defineRoute({
       method: 'PATCH',

@@ -23,7 +23,7 @@ const RESERVED =
 export const ownHeadersRequest = Type.Unsafe<Record<string, string>>({
   type: 'object',
   additionalProperties: { type: 'string' },
-  description: `Up to ${MOST} headers that are added to each request, for example Authorization. ${MASK} keeps the stored value. Left unchanged if omitted; {} removes all.`,
+  description: `Up to ${MOST} headers that are added to each request, for example Authorization. ${MASK} keeps the stored value. {} removes all.`,
 });
 export const ownHeadersShape = Type.Unsafe<Record<string, string>>({
   type: 'object',

@@ -26,8 +26,8 @@ export interface EndpointFields {
   ordered?: boolean;
   /** The most events of a request. If omitted, unchanged; 1 in a new endpoint. */
   maxBatch?: number;
-  /** The service whose payload the endpoint receives. If omitted, it is unchanged; a new endpoint receives the payload of Postrider. */
-  format?: EndpointFormat;
+  /** The service whose payload the endpoint receives; null for the payload of Postrider, which a new endpoint receives. If omitted, unchanged. */
+  format?: EndpointFormat | null;
   /** The customer's headers. If omitted, they are unchanged; a new endpoint has none. */
   headers?: { names: string | null; sealed: Uint8Array | null };
 }
@@ -206,9 +206,11 @@ export const replaceEndpointOperation = change(
       if (!present || !isSameRow(present, change.basis)) return present && 'outdated';
     }
     const enabled = change.enabled === null ? null : change.enabled ? 1 : 0;
+    const isFormatGiven = change.format === undefined ? 0 : 1;
     const row = await tx.get<EndpointRow>(
       `UPDATE webhook SET url = ?, events = ?, description = CASE WHEN CAST(? AS INTEGER) = 1 THEN CAST(? AS TEXT) ELSE description END, enabled = coalesce(?, enabled), ordered = coalesce(?, ordered), max_batch = coalesce(?, max_batch), updated_at = ?,
-         format = coalesce(?, format), format_events = coalesce(?, format_events),
+         format = CASE WHEN CAST(? AS INTEGER) = 1 THEN CAST(? AS TEXT) ELSE format END,
+         format_events = CASE WHEN CAST(? AS INTEGER) = 1 THEN CAST(? AS TEXT) ELSE format_events END,
          failing_since = CASE WHEN enabled = 0 AND CAST(? AS INTEGER) = 1 THEN NULL ELSE failing_since END,
          disabled_reason = CASE WHEN CAST(? AS INTEGER) = 1 THEN NULL ELSE disabled_reason END
        WHERE id = ? AND account_id = ? AND mode = ? RETURNING ${SHOWN}`,
@@ -220,7 +222,9 @@ export const replaceEndpointOperation = change(
       change.ordered === undefined ? null : change.ordered ? 1 : 0,
       change.maxBatch ?? null,
       change.nowMs,
+      isFormatGiven,
       change.format?.name ?? null,
+      isFormatGiven,
       change.format?.events ?? null,
       enabled,
       enabled,

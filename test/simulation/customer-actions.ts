@@ -328,11 +328,11 @@ async function moveWebhook(habit: Habit): Promise<void> {
   const to = [`moved@${domainOf(random.below(3))}`];
   await sendUntilAcknowledged(template, entryOf(habit, 'before-move', { to }), random);
   const listed = await answered(habit, () => apiCall(shop, 'GET', '/webhooks', undefined));
-  const webhooks = JSON.parse(listed?.body ?? '[]') as { webhookId: string; url: string; events: string[] }[];
+  const webhooks = JSON.parse(listed?.body ?? '[]') as { webhookId: string; url: string }[];
   if (webhooks.length === 0) return;
-  const { webhookId, url, events } = random.pick(webhooks);
-  const changed = { url: `${url}?${MOVED}`, events };
-  const answer = await answered(habit, () => apiCall(shop, 'PUT', `/webhooks/${webhookId}`, changed));
+  const { webhookId, url } = random.pick(webhooks);
+  const changed = { url: `${url}?${MOVED}` };
+  const answer = await answered(habit, () => apiCall(shop, 'PATCH', `/webhooks/${webhookId}`, changed));
   if (answer?.status !== 200) {
     if (answer) deeds.faults.push(`moving ${url} was answered ${answer.status} ${answer.body.slice(0, 100)}`);
     return;

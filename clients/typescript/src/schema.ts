@@ -1083,7 +1083,7 @@ export interface paths {
     get: operations["getWebhook"];
     /**
      * Replace a webhook
-     * @description secret, headers, enabled, ordered, and maxBatch stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
+     * @description Omitted fields get their defaults, except secret and enabled, which stay unchanged. A new secret starts a rotation: the previous secret also signs requests for 24 h.
      */
     put: operations["replaceWebhook"];
     /**
@@ -4016,7 +4016,7 @@ export interface components {
       format?: "resend";
       /** @description Event names of that service to post. If omitted, all names that `events` covers. */
       formatEvents?: string[];
-      /** @description Up to 10 headers that are added to each request, for example Authorization. ******** keeps the stored value. Left unchanged if omitted; {} removes all. */
+      /** @description Up to 10 headers that are added to each request, for example Authorization. ******** keeps the stored value. {} removes all. */
       headers?: {
         [key: string]: string;
       };
@@ -4097,7 +4097,7 @@ export interface components {
       format?: "resend";
       /** @description Event names of that service to post. If omitted, all names that `events` covers. */
       formatEvents?: string[];
-      /** @description Up to 10 headers that are added to each request, for example Authorization. ******** keeps the stored value. Left unchanged if omitted; {} removes all. */
+      /** @description Up to 10 headers that are added to each request, for example Authorization. ******** keeps the stored value. {} removes all. */
       headers?: {
         [key: string]: string;
       };
@@ -7955,7 +7955,7 @@ export interface operations {
   };
   /**
    * Replace a webhook
-   * @description secret, headers, enabled, ordered, and maxBatch stay unchanged if omitted. A new secret starts a rotation: the previous secret also signs requests for 24 h.
+   * @description Omitted fields get their defaults, except secret and enabled, which stay unchanged. A new secret starts a rotation: the previous secret also signs requests for 24 h.
    */
   replaceWebhook: {
     parameters: {

@@ -107,24 +107,21 @@ async function create({ body, call }: EndpointContext<Static<typeof newWebhook>>
 async function change(context: EndpointContext<Static<typeof changedWebhook>>, id: string): Promise<EndpointAnswer> {
   const found = await context.call('GET', `/webhooks/${id}`);
   if (!found.ok) return found;
-  const current = found.body as WebhookBody;
-  const { endpoint: url = current.url, events: names, status } = context.body;
-  const types = names === undefined ? { ok: true as const, value: current.events } : typesOf(names);
+  const { endpoint: url, events: names, status } = context.body;
+  const types = names === undefined ? { ok: true as const, value: undefined } : typesOf(names);
   if (!types.ok) return types;
-  const { description, enabled, format } = current;
-  const formatted = format !== undefined && { format, formatEvents: [...new Set(names ?? namesOf(current))] };
-  const replaced = withEndpointField(
-    await context.call('PUT', `/webhooks/${id}`, {
+  const isFormatted = (found.body as WebhookBody).format !== undefined;
+  const changed = withEndpointField(
+    await context.call('PATCH', `/webhooks/${id}`, {
       body: {
-        url,
-        events: types.value,
-        ...(description !== null && { description }),
-        enabled: status === undefined ? enabled : status === 'enabled',
-        ...formatted,
+        ...(url !== undefined && { url }),
+        ...(types.value !== undefined && { events: types.value }),
+        ...(names !== undefined && isFormatted && { formatEvents: [...new Set(names)] }),
+        ...(status !== undefined && { enabled: status === 'enabled' }),
       },
     }),
   );
-  return replaced.ok ? success({ object: 'webhook', id: uuidOf(id) }) : replaced;
+  return changed.ok ? success({ object: 'webhook', id: uuidOf(id) }) : changed;
 }
 
 const STATUS: Readonly<Record<string, string>> = { pending: 'pending', succeeded: 'success', failed: 'failed' };
