@@ -1,7 +1,7 @@
 /**
  * PATCH /account: which settings can change, and how. The name, the time zone, and the logo (logo.ts) appear in notices. Variables are
- * merged by name and removed by null; every issue is reported. Fields that only operators change (plan, status, limits) are unknown fields
- * here.
+ * merged by name and removed by null; "" removes the default sender. Every issue is reported. Fields that only operators change (plan,
+ * status, limits) are unknown fields here.
  */
 import { failure, type Issue, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import { Type } from '../http/schema-type.ts';
@@ -36,7 +36,10 @@ export const settingsPatchSchema = named('AccountSettingsRequest', {
   missingVariables: Type.Optional(oneOf(['error', 'empty', 'keep'])),
   retainContent: Type.Optional(oneOf(['none', '7d', '30d'])),
   defaultFrom: Type.Optional(
-    Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 1_000, description: 'An address, or null.' }),
+    Type.String({
+      maxLength: 1_000,
+      description: 'An address; "" removes it.',
+    }),
   ),
 });
 
@@ -46,7 +49,7 @@ interface SettingsRequest {
   variables?: Record<string, string | null>;
   missingVariables?: 'error' | 'empty' | 'keep';
   retainContent?: 'none' | '7d' | '30d';
-  defaultFrom?: string | null;
+  defaultFrom?: string;
 }
 
 function variableIssues(variables: Record<string, string | null>): Issue[] {
@@ -72,7 +75,7 @@ export function settingsIssues({ variables = {}, defaultFrom, timeZone }: Settin
   const issues = variableIssues(variables);
   if (typeof timeZone === 'string' && timeZoneName(timeZone) === undefined)
     issues.push({ field: 'timeZone', message: TIME_ZONE_RULE });
-  if (typeof defaultFrom === 'string') {
+  if (typeof defaultFrom === 'string' && defaultFrom !== '') {
     const address = parseAddress(defaultFrom);
     if (!address.ok) issues.push({ field: 'defaultFrom', message: address.reason });
   }
@@ -85,7 +88,7 @@ export async function patchSettings(
   accountId: string,
   request: SettingsRequest,
 ): Promise<Result<Account>> {
-  const { name, timeZone, variables = {}, ...settings } = request;
+  const { name, timeZone, variables = {}, defaultFrom, ...settings } = request;
   const issues = settingsIssues(request);
   if (issues.length > 0) return refuse(invalid(issues));
   const outcome = await database.execute(patchSettingsOperation, {
@@ -93,7 +96,7 @@ export async function patchSettings(
     ...(name !== undefined && { name: name.trim() }),
     ...(timeZone !== undefined && { timeZone: timeZoneName(timeZone)! }),
     variables,
-    settings,
+    settings: { ...settings, ...(defaultFrom !== undefined && { defaultFrom: defaultFrom || null }) },
     maximumVariables: MAXIMUM_VARIABLES,
     maximumVariableBytes: MAXIMUM_VARIABLE_BYTES,
   });

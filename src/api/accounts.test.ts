@@ -95,7 +95,7 @@ test('GET /account returns plan, limits, usage, and settings', async (t) => {
   assert.equal(health.body.status, 'good');
 });
 
-test('PATCH /account merges settings, removes them with null, and returns the account', async (t) => {
+test('PATCH /account merges settings, removes variables with null, and returns the account', async (t) => {
   const { call } = await setup(t);
   await call('PATCH', '/account', {
     variables: { a: '1', company_address_html: '<b>x</b>' },
@@ -114,8 +114,17 @@ test('PATCH /account merges settings, removes them with null, and returns the ac
   };
   assert.deepEqual(second.body.settings, settings);
   assert.deepEqual((await call('GET', '/account')).body.settings, settings);
-  const cleared = await call('PATCH', '/account', { defaultFrom: null });
-  assert.equal(cleared.body.settings.defaultFrom, null);
+  const kept = await call('PATCH', '/account', {
+    name: null,
+    variables: null,
+    missingVariables: null,
+    retainContent: null,
+    defaultFrom: null,
+  });
+  assert.equal(kept.status, 200, JSON.stringify(kept.body));
+  assert.deepEqual(kept.body.settings, settings, 'null for an optional field is the same as leaving it out');
+  const cleared = await call('PATCH', '/account', { defaultFrom: '' });
+  assert.deepEqual(cleared.body.settings, { ...settings, defaultFrom: null });
 });
 
 test('PATCH /account changes the name and the time zone', async (t) => {

@@ -128,7 +128,8 @@ function settingsRoutes(options: AccountRouteOptions): RouteDefinition<Caller>[]
       access: { auth: 'key', role: 'owner', changesShared: true },
       operationId: 'updateAccount',
       summary: "Change the account's name, time zone, and settings",
-      description: 'Merges the given fields into the settings; null removes a variable. Returns the account.',
+      description:
+        'Merges the given fields into the settings; null removes a variable, and "" removes defaultFrom. Returns the account.',
       body: { schema: settingsPatchSchema, optional: true, furtherIssues: settingsIssues },
       response: { status: 200, schema: bodies.accountSchema },
       handle: async (request) => {

@@ -126,6 +126,9 @@ test('settings are changed individually, and variables are merged', { skip }, as
   await page.getByLabel('Default sender').fill('nonsense');
   await page.getByRole('region', { name: 'Sending' }).getByRole('button', { name: 'Save' }).click();
   await page.getByRole('alert').getByText('defaultFrom').waitFor();
+  await page.getByLabel('Default sender').fill('');
+  await page.getByRole('region', { name: 'Sending' }).getByRole('button', { name: 'Save' }).click();
+  await waitUntil('the sender to be removed', async () => (await settings()).defaultFrom === null);
   await page.goto('/app/sandbox/settings');
   await page.getByRole('link', { name: 'Switch to Live' }).waitFor();
   assert.ok(await page.getByLabel('Default sender').isDisabled());

@@ -11,7 +11,7 @@ export interface paths {
     get: operations["getAccount"];
     /**
      * Change the account's name, time zone, and settings
-     * @description Merges the given fields into the settings; null removes a variable. Returns the account.
+     * @description Merges the given fields into the settings; null removes a variable, and "" removes defaultFrom. Returns the account.
      */
     patch: operations["updateAccount"];
   };
@@ -1366,8 +1366,8 @@ export interface components {
       missingVariables?: "error" | "empty" | "keep";
       /** @enum {string} */
       retainContent?: "none" | "7d" | "30d";
-      /** @description An address, or null. */
-      defaultFrom?: string | null;
+      /** @description An address; "" removes it. */
+      defaultFrom?: string;
     };
     /** AgentRequest */
     AgentRequest: {
@@ -4230,7 +4230,7 @@ export interface operations {
   };
   /**
    * Change the account's name, time zone, and settings
-   * @description Merges the given fields into the settings; null removes a variable. Returns the account.
+   * @description Merges the given fields into the settings; null removes a variable, and "" removes defaultFrom. Returns the account.
    */
   updateAccount: {
     requestBody?: {

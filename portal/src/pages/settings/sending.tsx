@@ -16,9 +16,9 @@ export function SendingPanel({ settings, mayChange }: { settings: Settings; mayC
   const [given, setGiven] = useState({ ...settings, defaultFrom: settings.defaultFrom ?? '' });
   const save = useChange('updateAccount', ['getAccount']);
   const { missingVariables, retainContent } = given;
-  const defaultFrom = given.defaultFrom.trim() || null;
+  const defaultFrom = given.defaultFrom.trim();
   const body = {
-    ...(defaultFrom !== settings.defaultFrom && { defaultFrom }),
+    ...(defaultFrom !== (settings.defaultFrom ?? '') && { defaultFrom }),
     ...(missingVariables !== settings.missingVariables && { missingVariables }),
     ...(retainContent !== settings.retainContent && { retainContent }),
   };

@@ -17,12 +17,9 @@ export function SettingsPage() {
   const { data, error, refetch } = useCall('getAccount');
   const mayChange = mayOwn && mode === 'live';
   const key = JSON.stringify(data?.settings);
+  const body = data ? { ...data.settings, defaultFrom: data.settings.defaultFrom ?? '' } : {};
   return (
-    <Page
-      title={texts.title}
-      lead={texts.lead}
-      code={<AsCode operation="updateAccount" input={{ body: data?.settings ?? {} }} />}
-    >
+    <Page title={texts.title} lead={texts.lead} code={<AsCode operation="updateAccount" input={{ body }} />}>
       {data === undefined && (error === null ? <Loading /> : <ErrorState error={error} onRetry={refetch} />)}
       {data !== undefined && (
         <Stack gap="md">
