@@ -205,7 +205,10 @@ export async function writeAnswer(exchange: Exchange, answer: HttpAnswer, draini
   }
   const list = headerList(answer, exchange.requestId);
   if (exchange.extraHeaders !== undefined) {
-    for (const [name, value] of Object.entries(exchange.extraHeaders)) list.push(name, value);
+    const own = answer.headers ?? {};
+    // A refusal for another limit reports that limit, and not the rate of the key.
+    for (const [name, value] of Object.entries(exchange.extraHeaders))
+      if (!Object.hasOwn(own, name)) list.push(name, value);
   }
   if (early || draining || exchange.mustClose) list.push('Connection', 'close');
   if (typeof content !== 'string' && !Buffer.isBuffer(content)) return writeStream(exchange, answer, list);

@@ -10,7 +10,7 @@ import { type TestContext, test } from 'node:test';
 import { httpShell, KEY_HEADERS, readAnswers, speak } from '../../test/kit/http-shell.ts';
 import { againIfPaused, runningMs } from '../../test/kit/running-time.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { failure } from '../base/failure.ts';
+import { failure, refuse } from '../base/failure.ts';
 import { staticRoutes } from './files.ts';
 import { type CallerKey, defineRoute } from './route.ts';
 
@@ -263,6 +263,26 @@ test('back-pressure rejects only routes that accept mail, with its reason', asyn
   const stranger = await fetch(`${shell.url}/intake`, { method: 'POST' });
   assert.equal(stranger.status, 401);
   assert.equal((await fetch(`${shell.url}/notes/1`, { headers: KEY_HEADERS })).status, 200);
+});
+
+test('a refusal for another limit has one set of RateLimit headers, and it is that of the refusal', async (t) => {
+  const limited = defineRoute<CallerKey>({
+    method: 'GET',
+    path: '/streams',
+    summary: 'Too many streams are open',
+    tag: 'notes',
+    access: { auth: 'key' },
+    response: { status: 200 },
+    handle: () => refuse(failure('RATE_LIMITED', { limit: 20, retryAfterSeconds: 7 })),
+  });
+  const shell = await httpShell({ rateLimitPerSecond: 50, more: [limited] });
+  t.after(() => shell.close());
+  const answer = await fetch(`${shell.url}/streams`, { headers: KEY_HEADERS });
+  assert.equal(answer.status, 429);
+  assert.deepEqual(
+    ['limit', 'remaining', 'reset'].map((name) => answer.headers.get(`ratelimit-${name}`)),
+    ['20', '0', '7'],
+  );
 });
 
 // The third request in a second is rejected, but not after a pause.

@@ -80,7 +80,7 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   rawBody: Buffer = NO_BYTES;
   /** The route's strict parser; set by the pipeline. */
   parser: BodyParser | undefined = undefined;
-  /** Headers to add to any response (rate limits). */
+  /** Headers to add to any response that does not set them itself (rate limits). */
   extraHeaders: Record<string, string> | undefined = undefined;
   /** Pattern of the route, for metrics; never the path. */
   routeName = 'unknown';
