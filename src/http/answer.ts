@@ -3,8 +3,8 @@
  * response has the same shape, every response has X-Request-Id, and no cause, stack, or path ever appears in a body.
  *
  * A response may be sent before the request's body is complete. In that case a limited part of the remaining body is read and discarded,
- * because closing a socket with unread bytes resets it and the client would lose the response. The limit holds no matter how long the body
- * is or how fast it arrives.
+ * because closing a socket with unread bytes resets it, and a client that writes its entire body first would lose the response. The limits
+ * of bytes and time hold no matter how long the body is or how fast it arrives.
  */
 import { pipeline } from 'node:stream/promises';
 import {
@@ -129,9 +129,12 @@ export function rawRefusal(refusal: Refusal, requestId: string): string {
   return `${text}Date: ${new Date().toUTCString()}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`;
 }
 
-/** How long a client may continue to send a body that was refused. */
+/** How long a client may continue to send a body that was refused, and the interval at which a longer time is decided. */
 const LINGER_MS = 1_000;
-/** Maximum bytes read in that time; after that the socket is no longer read, so the client blocks. */
+/** The longest time for a body that the route would have buffered, while at least LEAST_BYTES arrive in every LINGER_MS. */
+const MOST_LINGER_MS = 30_000;
+const LEAST_BYTES = 32_000;
+/** Maximum bytes read in that time, if the route allows no more. After that the socket is no longer read, so the client blocks. */
 const DISCARD_BYTES = 1_000_000;
 
 function hasBody(exchange: Exchange): boolean {
@@ -143,10 +146,10 @@ function discardBody(exchange: Exchange): void {
   const { request } = exchange;
   // A handler that stopped reading a streamed body may have left its listener, which would keep the body from flowing.
   request.removeAllListeners('readable');
-  let leftBytes = DISCARD_BYTES;
+  const mostBytes = Math.max(DISCARD_BYTES, exchange.discardsBytes);
   request.on('data', (chunk: Buffer) => {
-    leftBytes -= chunk.length;
-    if (leftBytes <= 0) request.pause();
+    exchange.discardedBytes += chunk.length;
+    if (exchange.discardedBytes >= mostBytes) request.pause();
   });
   request.resume();
 }
@@ -161,13 +164,21 @@ async function completed(exchange: Exchange): Promise<boolean> {
   return request.complete && !request.isPaused();
 }
 
+/** Resolves when the body has ended, or when its client may no longer send it. */
 function lingered(exchange: Exchange): Promise<void> {
   const { request } = exchange;
   if (exchange.broken !== undefined || exchange.waitsForContinue) return Promise.resolve();
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, LINGER_MS);
+    let leftMs = exchange.discardsBytes > 0 ? MOST_LINGER_MS : LINGER_MS;
+    let seenBytes = exchange.discardedBytes;
+    const timer = setInterval(() => {
+      leftMs -= LINGER_MS;
+      const arrivedBytes = exchange.discardedBytes - seenBytes;
+      seenBytes = exchange.discardedBytes;
+      if (leftMs <= 0 || arrivedBytes < LEAST_BYTES || exchange.isGivenUp) done();
+    }, LINGER_MS);
     const done = () => {
-      clearTimeout(timer);
+      clearInterval(timer);
       resolve();
     };
     request.once('end', done);

@@ -41,6 +41,9 @@ const UNCOUNTED_BYTES = 64 * 1024;
 /** From this size on, a body of known length is read into one allocation, so it is never in memory twice. */
 const ONE_PIECE_BYTES = 1_000_000;
 
+/** A refused body is discarded up to this multiple of its limit, so that a client that writes all of it first gets the response. */
+const DISCARDED_TIMES = 2;
+
 const EMPTY = Buffer.alloc(0);
 
 function tooLarge(rules: BodyRules): Failure {
@@ -103,6 +106,12 @@ class BodyCollector {
     this.size += chunk.length;
   }
 
+  /** Frees the memory of a body that was refused. */
+  clear(): void {
+    this.chunks = [];
+    this.whole = undefined;
+  }
+
   bytes(): Buffer {
     if (this.whole !== undefined) return this.whole;
     return this.chunks.length === 1 ? this.chunks[0]! : Buffer.concat(this.chunks, this.size);
@@ -129,6 +138,7 @@ export function readBody(
   if (length === undefined && headers['transfer-encoding'] === undefined) return EMPTY;
   const announcedBytes = length === undefined ? undefined : Number(length);
   if (announcedBytes === 0) return EMPTY;
+  exchange.discardsBytes = DISCARDED_TIMES * rules.maxBytes;
   const typeFailure = wrongType(exchange, rules);
   // An empty chunked body has no type, so only its first byte decides.
   if (typeFailure !== undefined && announcedBytes !== undefined) return { failure: typeFailure };
@@ -142,6 +152,11 @@ export function readBody(
       if (isSettled) return;
       isSettled = true;
       exchange.failReading = undefined;
+      if (!Buffer.isBuffer(outcome)) {
+        collector.clear();
+        budget.heldBytes -= exchange.heldBytes;
+        exchange.heldBytes = 0;
+      }
       resolve(outcome);
     };
     exchange.failReading = settle;

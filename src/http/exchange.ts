@@ -92,6 +92,9 @@ export class Exchange implements RouteRequest<unknown, unknown, unknown> {
   waitsForContinue: boolean;
   /** Bytes of this body that count against the budget of all. */
   heldBytes = 0;
+  /** How many bytes of a refused body may be discarded if the route buffers it; otherwise 0, for the standard. */
+  discardsBytes = 0;
+  discardedBytes = 0;
   /** The load of this route, if it is counted separately. */
   ownLoad: Load | undefined = undefined;
   countedIn: Load | undefined = undefined;

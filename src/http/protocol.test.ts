@@ -239,6 +239,71 @@ test('a client that keeps sending a rejected body still gets its response', asyn
   assert.equal(((await response.json()) as { reasonCode: string }).reasonCode, 'PAYLOAD_TOO_LARGE');
 });
 
+/** Sends these bytes without reading anything in the meantime; then returns what the server sends until it closes. */
+function writeBeforeReading(port: number, bytes: readonly (string | Buffer)[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    socket.pause().setEncoding('latin1');
+    let text = '';
+    socket.on('data', (chunk: string) => {
+      text += chunk;
+    });
+    socket.on('end', () => {
+      socket.end();
+      resolve(text);
+    });
+    socket.on('error', reject);
+    for (const one of bytes.slice(0, -1)) socket.write(one);
+    socket.write(bytes.at(-1)!, () => socket.resume());
+  });
+}
+
+test('a client that sends its entire body before it reads gets 413', async (t) => {
+  const limitBytes = 16_000_000;
+  const large = defineRoute<CallerKey>({
+    method: 'POST',
+    path: '/large',
+    summary: 'Has a large body',
+    tag: 'notes',
+    access: { auth: 'key' },
+    body: { type: 'text/csv', maxBytes: limitBytes },
+    response: { status: 200 },
+    handle: () => ({ ok: true, body: {} }),
+  });
+  const { port, close } = await httpShell({ more: [large] });
+  t.after(close);
+  const head = 'POST /large HTTP/1.1\r\nHost: a\r\nX-Api-Key: good\r\nX-Id: acc_1\r\nContent-Type: text/csv\r\n';
+  const megabyte = Buffer.alloc(1_000_000, 0x61);
+  const count = 30;
+  const announced = [`${head}Content-Length: ${count * megabyte.length}\r\n\r\n`, ...Array(count).fill(megabyte)];
+  const chunk = Buffer.concat([Buffer.from('f4240\r\n'), megabyte, Buffer.from('\r\n')]);
+  const chunked = [`${head}Transfer-Encoding: chunked\r\n\r\n`, ...Array(count).fill(chunk), '0\r\n\r\n'];
+  for (const bytes of [announced, chunked]) {
+    const answers = readAnswers(await writeBeforeReading(port, bytes));
+    assert.equal(answers.length, 1);
+    assertRefusal(answers[0], 413, 'PAYLOAD_TOO_LARGE');
+    assert.equal(answers[0]?.headers.connection, 'close');
+  }
+});
+
+test('a client that sends a rejected body slowly is cut off', async () => {
+  let sent = 0;
+  const socket = connect(shell.port, '127.0.0.1', () =>
+    socket.write(`POST /parsed HTTP/1.1\r\n${KEY}Content-Length: 100000000\r\n\r\n`),
+  );
+  const timer = setInterval(() => {
+    sent += 1;
+    socket.write('x');
+  }, 50);
+  await new Promise<void>((resolve) => {
+    socket.on('error', () => {});
+    socket.on('close', () => resolve());
+    socket.resume();
+  });
+  clearInterval(timer);
+  assert.ok(sent < 200, `${sent} bytes were sent, far fewer than in the longest time for a fast client`);
+});
+
 test('the connection stays open after a complete request is rejected', async () => {
   const refused = `POST /parsed HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`;
   const answers = readAnswers(await speak(shell.port, refused + SMUGGLED, (text) => text.includes('smuggled')));
