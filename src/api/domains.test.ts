@@ -4,6 +4,7 @@ import test from 'node:test';
 import { serveRoutes } from '../../test/kit/call-routes.ts';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { fakeDns } from '../../test/kit/fake-dns.ts';
+import { assertPaged } from '../../test/kit/list-pages.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccount } from '../accounts/accounts.ts';
 import { createDkimKeyring, createSenderCheck } from '../domains/domains.ts';
@@ -89,6 +90,8 @@ test('a domain is added, published, verified, listed, and deleted', async (t) =>
       ['dmarc', 'missing'],
     ],
   );
+  const get = (list: string) => server.call('GET', list, own);
+  await assertPaged(`${path}/dns-records`, get, ({ name, type, value }) => [name, type, value]);
   const rotated = await server.call('POST', `${path}/rotate-keys`, own);
   assert.equal(rotated.status, 200);
   const states = rotated.body.dnsRecords.flatMap((one: { keyState?: string }) => one.keyState ?? []);

@@ -20,7 +20,7 @@ import {
 import type { IsServed } from '../domains/tracking-hosts.ts';
 import { domainChanged, rotateKeys } from '../domains/verify.ts';
 import { zoneServers } from '../domains/zone-servers.ts';
-import { listById, pageFields } from '../http/paging.ts';
+import { listById, pageFields, pageOfWhole } from '../http/paging.ts';
 import { answer, defineRoute, type Method, type RouteAnswer, type RouteDefinition } from '../http/route.ts';
 import { Type } from '../http/schema-type.ts';
 import { closed, confirmationSchema, named, oneOf } from '../http/validate.ts';
@@ -267,11 +267,20 @@ function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
       summary: 'Get the DNS records to publish, and check them now',
       description:
         'Compares each expected record with the published one on the authoritative servers of the zone or, if they cannot be queried, through a resolver.',
+      query: closed(pageFields),
       refusals: ['NOT_FOUND'],
       response: { status: 200, schema: Type.Array(recordSchema) },
-      handle: async ({ caller, params }) => {
-        const domain = await find(caller, params.id);
-        return domain ? answer(await withDns((lookUp) => lookUpRecords(domain, lookUp))) : notFound;
+      handle: async (request) => {
+        const domain = await find(request.caller, request.params.id);
+        if (!domain) return notFound;
+        const rows = await withDns((lookUp) => lookUpRecords(domain, lookUp));
+        return pageOfWhole(request, {
+          rows,
+          order: 'ascending',
+          shape: ['number'],
+          keyOf: (record) => [rows.indexOf(record)],
+          show: (record) => record,
+        });
       },
     }),
     route({

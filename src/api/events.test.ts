@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Api } from '../../test/kit/api.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
+import { assertPaged } from '../../test/kit/list-pages.ts';
 import { seedInbound } from '../../test/kit/seed-inbound.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
+import { EVENT_TYPES } from '../events/event.ts';
 import { type EventPlace, latestPlacesOperation } from '../events/read-store.ts';
 import { createEventCursors, createFollowers } from '../events/stream.ts';
 import { createConcurrencyLimiter } from '../limits/limits.ts';
@@ -68,6 +70,16 @@ test('events are listed newest first, with the documented fields, of one account
   assert.equal((await api.get(`/events?messageId=${rest.messageId}&eventType=Bounce`)).body.length, 0);
   const foreign = (await app.api('acc_b').get(`/events?messageId=${rest.messageId}`)).body;
   assert.deepEqual(foreign, []);
+});
+
+test('event types are listed page by page, in the order of the life of a message', async () => {
+  const api = app.api('acc_types');
+  const types = (await api.get('/event-types')).body as unknown as { eventType: string }[];
+  assert.deepEqual(
+    types.map(({ eventType }) => eventType),
+    EVENT_TYPES,
+  );
+  await assertPaged('/event-types', api.get, ({ eventType }) => eventType);
 });
 
 test('pages are exact while events are being written', async () => {

@@ -23,8 +23,8 @@ import {
 import { eventCatalogue } from '../events/samples.ts';
 import { createEventCursors, type EventCursors, eventStream, type Followers } from '../events/stream.ts';
 import type { Access, IdentifiedRequest } from '../http/identify.ts';
-import { type PageKey, pageAnswer, pageFields, readPage } from '../http/paging.ts';
-import { answer, defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
+import { type PageKey, pageAnswer, pageFields, pageOfWhole, readPage } from '../http/paging.ts';
+import { defineRoute, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { Type } from '../http/schema-type.ts';
 import { closed, isoTimeMs, named, oneOf } from '../http/validate.ts';
 import type { ConcurrencyLimiter } from '../limits/limits.ts';
@@ -119,8 +119,16 @@ export function eventRoutes(deps: EventRouteDeps): RouteDefinition<Caller>[] {
       summary: 'List the types of events, with a sample of each',
       description:
         'Returns every type in the order of the life of a message. POST /webhooks/{id}/test sends these samples with "test": true.',
+      query: closed(pageFields),
       response: { status: 200, schema: Type.Array(eventTypeSchema) },
-      handle: () => answer(eventCatalogue()),
+      handle: (request) =>
+        pageOfWhole(request, {
+          rows: eventCatalogue(),
+          order: 'ascending',
+          shape: ['number'],
+          keyOf: ({ eventType }) => [EVENT_TYPES.indexOf(eventType)],
+          show: (described) => described,
+        }),
     }),
     defineRoute({
       method: 'GET',

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
 import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
+import { assertPaged } from '../../test/kit/list-pages.ts';
 import { noticeText } from '../../test/kit/notice-text.ts';
 import { acceptance } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
@@ -197,6 +198,7 @@ test('queue, nodes, destinations, and doctor respond', async () => {
   );
   const [node] = (await operator.get('/operator/nodes')).body as Row[];
   assert.equal(node!.host, 'postrider.test');
+  await assertPaged('/operator/nodes', operator.get, ({ nodeId }) => nodeId);
   const destinations = (await operator.get('/operator/destinations')).body as Row[];
   assert.equal(
     destinations.reduce((sum, one) => sum + Number(one.depth), 0),

@@ -3,8 +3,10 @@
  * in the name of that operator or key.
  */
 import type { Caller } from '../accounts/accounts.ts';
+import { pageFields, pageOfWhole } from '../http/paging.ts';
 import type { RouteDefinition } from '../http/route.ts';
 import { Type } from '../http/schema-type.ts';
+import { closed } from '../http/validate.ts';
 import { diagnosisSchema, nodeBody, nodeSchema } from '../operator/bodies.ts';
 import { type OperatorRouteDeps, operatorRoute } from '../operator/operator-route.ts';
 import { accountRoutes } from './operator-accounts.ts';
@@ -32,8 +34,16 @@ function serviceRoutes({ nodes, doctor }: OperatorRouteDeps): RouteDefinition<Ca
       operationId: 'listNodes',
       summary: 'List the nodes that share the database',
       description: 'The nodes with a heartbeat in the last ten seconds: version, roles, and work in progress.',
+      query: closed(pageFields),
       response: { status: 200, schema: Type.Array(nodeSchema) },
-      handle: async () => ({ ok: true, body: (await nodes.list()).map(nodeBody) }),
+      handle: async (request) =>
+        pageOfWhole(request, {
+          rows: await nodes.list(),
+          order: 'ascending',
+          shape: ['string'],
+          keyOf: ({ id }) => [id],
+          show: nodeBody,
+        }),
     }),
     operatorRoute({
       method: 'GET',

@@ -3,9 +3,10 @@ import type { TProperties } from 'typebox';
 import type { Caller } from '../accounts/accounts.ts';
 import { iso, isoOrNull } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
+import { pageFields, pageOfWhole } from '../http/paging.ts';
 import { answer, type RouteDefinition } from '../http/route.ts';
 import { Type } from '../http/schema-type.ts';
-import { confirmationSchema, named } from '../http/validate.ts';
+import { closed, confirmationSchema, named } from '../http/validate.ts';
 import * as bodies from '../users/bodies.ts';
 import { type Passkey, passkeysOperation, removePasskeyOperation } from '../users/factor-store.ts';
 import { createPasskeys } from '../users/passkeys.ts';
@@ -91,9 +92,16 @@ function ownPasskeyRoutes(deps: UserRouteDeps, passkeys: Passkeys): RouteDefinit
       operationId: 'listPasskeys',
       summary: 'List your passkeys, newest first',
       description: 'Returns the name of each passkey and when it was last used.',
+      query: closed(pageFields),
       response: { status: 200, schema: Type.Array(passkeySchema) },
-      handle: async ({ caller }) =>
-        answer((await database.execute(passkeysOperation, caller.user.id)).map((one) => passkeyBody(one))),
+      handle: async (request) =>
+        pageOfWhole(request, {
+          rows: await database.execute(passkeysOperation, request.caller.user.id),
+          order: 'descending',
+          shape: ['number', 'string'],
+          keyOf: ({ createdAt, id }) => [createdAt, id],
+          show: passkeyBody,
+        }),
     }),
     userRoute({
       ...common,

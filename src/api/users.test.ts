@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
 import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
+import { assertPaged } from '../../test/kit/list-pages.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { readFacts } from '../doctor/doctor.ts';
 import { checkProxies } from '../doctor/proxies.ts';
@@ -154,6 +155,11 @@ test('sessions are listed and can be ended from elsewhere', async () => {
     [false, '127.0.0.1', null],
     [true, '127.0.0.1', null],
   ]);
+  await assertPaged(
+    '/sessions',
+    (path) => here.call('GET', path),
+    ({ sessionId }) => sessionId,
+  );
   const other = list.find(({ current }) => !current)!;
   const stranger = await app.user('stranger@example.com');
   const theirs = await app.signedIn(stranger.email, stranger.password);

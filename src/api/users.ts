@@ -5,9 +5,10 @@
 import type { Caller } from '../accounts/accounts.ts';
 import { failure, invalid, refuse } from '../base/failure.ts';
 import { isOverHttps } from '../http/cross-site.ts';
+import { pageFields, pageOfWhole } from '../http/paging.ts';
 import { answer, type RouteAnswer, type RouteDefinition, type RouteRequest } from '../http/route.ts';
 import { Type } from '../http/schema-type.ts';
-import { confirmationSchema } from '../http/validate.ts';
+import { closed, confirmationSchema } from '../http/validate.ts';
 import * as bodies from '../users/bodies.ts';
 import { createPasswords } from '../users/passwords.ts';
 import { endSessionOperation, sessionsOperation } from '../users/session-store.ts';
@@ -126,12 +127,19 @@ function sessionListRoutes(deps: UserRouteDeps): RouteDefinition<Caller>[] {
       operationId: 'listSessions',
       summary: 'List your sessions, newest first',
       description: 'Returns the address, browser, and time of last use of each session.',
+      query: closed(pageFields),
       response: { status: 200, schema: Type.Array(bodies.sessionSchema) },
-      handle: async ({ caller }) => {
+      handle: async (request) => {
+        const { user, sessionId } = request.caller;
         const nowMs = clock.now();
-        const of = { userId: caller.user.id, nowMs, idleSinceMs: nowMs - IDLE_MS };
-        const list = await database.execute(sessionsOperation, of);
-        return answer(list.map((session) => bodies.sessionBody(session, caller.sessionId)));
+        const of = { userId: user.id, nowMs, idleSinceMs: nowMs - IDLE_MS };
+        return pageOfWhole(request, {
+          rows: await database.execute(sessionsOperation, of),
+          order: 'descending',
+          shape: ['ses_'],
+          keyOf: ({ id }) => [id],
+          show: (session) => bodies.sessionBody(session, sessionId),
+        });
       },
     }),
     userRoute({

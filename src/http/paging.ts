@@ -132,3 +132,31 @@ export async function listById<T extends { id: string }>(
   const rows = await list.read({ before: after === undefined ? null : String(after[0]), limit: limit + 1 });
   return pageAnswer(request, { page: page.value, rows, keyOf: ({ id }) => [id], show: list.show });
 }
+
+interface WholeList<T> {
+  /** All rows, in the order of their keys. */
+  rows: readonly T[];
+  order: 'ascending' | 'descending';
+  shape: readonly PartShape[];
+  keyOf(row: T): PageKey;
+  show(row: T): unknown;
+}
+
+/** Returns whether the key comes after the other one in ascending order. */
+function isAbove(key: PageKey, other: PageKey): boolean {
+  const index = key.findIndex((part, place) => part !== other[place]);
+  return index !== -1 && key[index]! > other[index]!;
+}
+
+/** Answers a request for a list that is read completely because it is short. */
+export function pageOfWhole<T>(
+  request: { readonly url: string; readonly query: PageQuery },
+  { rows, order, shape, keyOf, show }: WholeList<T>,
+): RouteAnswer {
+  const page = readPage(request.query, shape);
+  if (!page.ok) return page;
+  const { after } = page.value;
+  const isLater = (key: PageKey): boolean =>
+    after === undefined || (order === 'ascending' ? isAbove(key, after) : isAbove(after, key));
+  return pageAnswer(request, { page: page.value, rows: rows.filter((row) => isLater(keyOf(row))), keyOf, show });
+}

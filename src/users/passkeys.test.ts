@@ -9,6 +9,7 @@ import { after, before, test } from 'node:test';
 import type { Answer } from '../../test/kit/api.ts';
 import { type FakeClock, fakeClock } from '../../test/kit/fake-clock.ts';
 import { type Browser, type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
+import { assertPaged } from '../../test/kit/list-pages.ts';
 import { type Bent, PasskeyDevice, type PasskeyResponse, USER_PRESENT } from '../../test/kit/second-factors.ts';
 
 let clock: FakeClock;
@@ -65,6 +66,19 @@ test('a passkey is added, logs in without password and code, and is removed', as
     'session.begin',
     'session.begin',
   ]);
+});
+
+test('passkeys are listed page by page, newest first', async () => {
+  const { browser } = await withPasskey('pages@example.com');
+  for (const name of ['Phone', 'Tablet']) {
+    const credential = new PasskeyDevice(app.url).create(await optionsOf(browser, '/user/passkeys/options'));
+    assert.equal((await browser.call('POST', '/user/passkeys', { name, credential })).status, 201);
+  }
+  await assertPaged(
+    '/user/passkeys',
+    (path) => browser.call('GET', path),
+    ({ passkeyId }) => passkeyId,
+  );
 });
 
 test('rejects an invalid response when a passkey is added', async () => {

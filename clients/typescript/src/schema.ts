@@ -4875,6 +4875,12 @@ export interface operations {
    */
   getDomainDnsRecords: {
     parameters: {
+      query?: {
+        /** @description Maximum number of results, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
       path: {
         /**
          * @description The domainId.
@@ -4966,6 +4972,14 @@ export interface operations {
    * @description Returns every type in the order of the life of a message. POST /webhooks/{id}/test sends these samples with "test": true.
    */
   listEventTypes: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of results, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
+    };
     responses: {
       /** @description Success. */
       200: {
@@ -6244,6 +6258,14 @@ export interface operations {
    * @description The nodes with a heartbeat in the last ten seconds: version, roles, and work in progress.
    */
   listNodes: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of results, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
+    };
     responses: {
       /** @description Success. */
       200: {
@@ -6895,6 +6917,14 @@ export interface operations {
    * @description Returns the address, browser, and time of last use of each session.
    */
   listSessions: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of results, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
+    };
     responses: {
       /** @description Success. */
       200: {
@@ -7685,6 +7715,14 @@ export interface operations {
    * @description Returns the name of each passkey and when it was last used.
    */
   listPasskeys: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of results, 25 by default. */
+        limit?: number;
+        /** @description The X-Next-Cursor of the previous page. */
+        cursor?: string;
+      };
+    };
     responses: {
       /** @description Success. */
       200: {

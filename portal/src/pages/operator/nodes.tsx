@@ -1,6 +1,6 @@
 /** The processes of the service, with the last report of each. */
 import { Alert } from '@mantine/core';
-import { type Answer, useCall } from '../../api.ts';
+import { type Answer, usePages } from '../../api.ts';
 import { ListPage } from '../../parts/list-page.tsx';
 import type { Column } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -12,8 +12,8 @@ type Node = Answer<'listNodes'>[number];
 export const NodesPage = forOperators(nodes.title, NodesContent);
 
 function NodesContent() {
-  const { data, error, refetch } = useCall('listNodes', {}, { everyMs: 5_000 });
-  const versions = new Set(data?.map(({ version }) => version));
+  const list = usePages('listNodes', {}, { everyMs: 5_000, pageSize: 100 });
+  const versions = new Set(list.items?.map(({ version }) => version));
   return (
     <ListPage
       title={nodes.title}
@@ -26,7 +26,7 @@ function NodesContent() {
         )
       }
       columns={COLUMNS}
-      list={{ items: data, error, refetch }}
+      list={list}
       keyOf={({ nodeId }) => nodeId}
       empty={{ title: nodes.none }}
       csvName="nodes"

@@ -16,7 +16,7 @@ import { SignInProblem } from './sign-in-again.tsx';
 type Passkey = Answer<'listPasskeys'>[number];
 
 export function PasskeysPanel() {
-  const { data, error, refetch } = useCall('listPasskeys');
+  const { data, error, refetch } = useCall('listPasskeys', { query: { limit: 100 } });
   const [removed, setRemoved] = useState<string>();
   const remove = useChange('removePasskey', ['listPasskeys', 'getSession']);
   const shown = data?.filter(({ passkeyId }) => passkeyId !== removed);

@@ -1,7 +1,7 @@
 /** The user's sessions; all except this one can be ended. */
 import { Button, Group } from '@mantine/core';
 import { useState } from 'react';
-import { type Answer, useCall, useChange } from '../../api.ts';
+import { type Answer, useChange, usePages } from '../../api.ts';
 import { IconX } from '../../icons.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Panel } from '../../parts/page.tsx';
@@ -15,10 +15,10 @@ import { browserName } from './browser-name.ts';
 type Session = Answer<'listSessions'>[number];
 
 export function SessionsPanel() {
-  const { data, error, refetch } = useCall('listSessions');
+  const list = usePages('listSessions', {}, { pageSize: 100 });
   const [ended, setEnded] = useState<readonly string[]>([]);
   const end = useChange('endSession', ['listSessions']);
-  const rows = data?.filter(({ sessionId }) => !ended.includes(sessionId));
+  const rows = list.items?.filter(({ sessionId }) => !ended.includes(sessionId));
   const others = rows?.filter(({ current }) => !current) ?? [];
   const askEnd = (which: readonly Session[], message: string): void => {
     const ids = which.map(({ sessionId }) => sessionId);
@@ -52,7 +52,7 @@ export function SessionsPanel() {
             />
           )
         }
-        list={{ items: rows, error, refetch }}
+        list={{ ...list, items: rows }}
         keyOf={({ sessionId }) => sessionId}
         empty={{ title: texts.none }}
       />
