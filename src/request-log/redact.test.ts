@@ -12,6 +12,7 @@ test('secrets are redacted anywhere, but IDs and ordinary words are kept', () =>
   for (const secret of [
     `pr_live_${randomText(21)}_${randomText(32)}`,
     'pr_test_x',
+    `pr_operator_${randomText(21)}_${randomText(32)}`,
     `whsec_${randomText(32)}`,
     'aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE',
     Buffer.from('user\0password-1').toString('base64'),
@@ -21,6 +22,13 @@ test('secrets are redacted anywhere, but IDs and ordinary words are kept', () =>
   }
   const plain = 'Use company_registration_number_html of GET /account, at most 2,000,000 bytes.';
   assert.equal(redactMessage(plain), plain);
+});
+
+test('a secret ends where its characters end, and a prefix alone is no secret', () => {
+  const ours = 'This call requires a sandbox key (pr_test_…); this key is live.';
+  assert.equal(redactMessage(ours), ours);
+  for (const secret of [`pr_test_${randomText(21)}_${randomText(32)}`, 'pr_live_x', `whsec_${randomText(8)}+/=`])
+    assert.equal(redactMessage(`the key (${secret}); send another`), 'the key (…); send another');
 });
 
 test('removes quoted request values and template sources', () => {

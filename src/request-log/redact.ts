@@ -13,8 +13,8 @@ const DETAILS_BYTES = 2_500;
 export const USER_AGENT_BYTES = 200;
 const CUT = '…';
 
-/** API keys, webhook secrets, and other long texts without a break. */
-const SECRETS = /\b(?:pr_(?:live|test)_|whsec_)[^\s"',;]*|[0-9A-Za-z_+/=-]{20,}/g;
+/** API keys, webhook secrets, and other long texts without a break. A prefix alone, as in `pr_test_…`, is not confidential. */
+const SECRETS = /\bpr_(?:live|test|operator)_[0-9A-Za-z_]+|\bwhsec_[0-9A-Za-z+/=]+|[0-9A-Za-z_+/=-]{20,}/g;
 /** Passwords, session ids, signatures, and hashes: names of variables and headers have no digits, or are shorter. */
 const RANDOM = /^(?:pr_|whsec_)|^(?=.*\d)(?=.*[A-Za-z])/;
 /** Postrider's own ids are long too, but they are what the refusal is about. */
