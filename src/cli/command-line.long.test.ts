@@ -79,7 +79,7 @@ test('accounts, keys, credentials, users, and domains are printed in the documen
   assert.deepEqual(Object.keys(credential), ['smtpCredentialId', 'username', 'password']);
   const noSmtp = await run(['smtp-credential', 'create', second.accountId]);
   assert.equal(noSmtp.code, 1);
-  assert.match(noSmtp.stderr, /plan paid or enterprise/);
+  assert.match(noSmtp.stderr, /requires a paid or enterprise plan/);
 
   const user = await json('user', 'create', '--email', 'Ada@Example.com', '--operator');
   assert.deepEqual([user.email, user.operator], ['ada@example.com', true]);
@@ -282,7 +282,7 @@ test('queue commands show status, retry now, and cancel', async (t) => {
   // Accepting a message without delivery names no domain in its lane.
   assert.deepEqual(destination, { destinationId: '', waiting: 2, pausedUntil: null });
   assert.ok(explanation.includes(new Date(later).toISOString()), explanation);
-  assert.equal((await json('queue', 'retry', first)).messageId, first);
+  assert.deepEqual(await json('queue', 'retry', first), { messageId: first, status: 'queued' });
   const after = await json('queue', 'status');
   assert.equal(after.due, 1);
   assert.ok(Math.abs(Date.parse(after.oldestDueAt) - Date.now()) < 60_000);

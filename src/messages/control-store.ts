@@ -4,6 +4,7 @@ import type { Mode } from '../base/mode.ts';
 import { operation } from '../storage/operation.ts';
 import { clockOffsetOf } from '../work/work.ts';
 import { DELIVERY_WORK, MESSAGE_TRAIL, type MessageStatus, messageColumns } from './message.ts';
+import { transition } from './state-machine.ts';
 
 export interface QueueStatus {
   /** Messages that are waiting or being delivered. */
@@ -67,7 +68,10 @@ export const findQueuedOperation = operation(
 
 export type RetryOutcome = { retried: true; status: MessageStatus } | { retried: false; reason: 'gone' | 'sending' };
 
-/** Makes a queued message due now, including a scheduled or held one; its retry schedule continues where it is. */
+/**
+ * Makes a queued message due now, including a scheduled or held one; its retry schedule continues where it is. A scheduled message becomes
+ * queued, because it no longer waits for its time. Returns the new status.
+ */
 export const retryOperation = change(
   'messages.retry',
   async (tx, args: QueuedMessage & { nowMs: number }): Promise<RetryOutcome> => {
@@ -84,14 +88,19 @@ export const retryOperation = change(
       args.workSeq,
     );
     if (hastened === 0) return { retried: false, reason: 'sending' };
+    const { accountId, mode, messageId } = args;
+    const nextAttemptAtMs = args.nowMs + (await clockOffsetOf(tx, args));
     const message = await tx.get<{ status: MessageStatus }>(
       'UPDATE message SET next_attempt_at = ? WHERE account_id = ? AND mode = ? AND id = ? RETURNING status',
-      args.nowMs + (await clockOffsetOf(tx, args)),
-      args.accountId,
-      args.mode,
-      args.messageId,
+      nextAttemptAtMs,
+      accountId,
+      mode,
+      messageId,
     );
-    return message ? { retried: true, status: message.status } : { retried: false, reason: 'gone' };
+    if (!message) return { retried: false, reason: 'gone' };
+    if (message.status !== 'scheduled') return { retried: true, status: message.status };
+    await transition(tx, { accountId, mode, messageId, to: 'queued', atMs: nextAttemptAtMs, nextAttemptAtMs });
+    return { retried: true, status: 'queued' };
   },
   { ...MESSAGE_TRAIL, action: 'message.retry', where: (key) => messageColumns(key) },
 );

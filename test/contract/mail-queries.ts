@@ -4,6 +4,7 @@ import { claimOperation, clampDueOperation } from '../../src/delivery/queue/clai
 import { settleOperation } from '../../src/delivery/record/settle.ts';
 import {
   cancelMessageOperation,
+  findMessageOperation,
   listMessagesOperation,
   moveMessageOperation,
   searchMessagesOperation,
@@ -33,7 +34,10 @@ export const changing: Scenario = async (stage) => {
   const queued = await stage.act(findQueuedOperation, laterId);
   assert.equal(queued!.clientAddress, '192.0.2.7');
   await stage.act(findQueuedOperation, 'msg_none');
-  await stage.act(retryOperation, { ...queued!, nowMs: stage.nowMs });
+  const retried = await stage.act(retryOperation, { ...queued!, nowMs: stage.nowMs });
+  assert.deepEqual(retried, { retried: true, status: 'queued' }, 'a scheduled message no longer waits for its time');
+  const due = await stage.act(findMessageOperation, { accountId, mode: 'live', messageId: laterId });
+  assert.deepEqual([due!.row.status, due!.row.next_attempt_at], ['queued', stage.nowMs]);
   await stage.act(retryOperation, { ...queued!, workSeq: queued!.workSeq + 1_000_000, nowMs: stage.nowMs });
   await stage.act(clampDueOperation, { nowMs: stage.nowMs, latestMs: [60_000, 120_000], crashPauseMs: 60_000 });
   await stage.act(claimOperation, claimRequest(stage));
