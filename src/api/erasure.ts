@@ -32,9 +32,7 @@ interface ErasureRouteDeps {
 }
 
 const erasureSchema = named('Erasure', {
-  erasureId: Type.String({
-    description: 'Reason for the erasure. Postrider records it in the audit log, without the address.',
-  }),
+  erasureId: Type.String({ description: 'ID of the erasure, for `GET /recipients/erasures/{id}`.' }),
   status: oneOf(['running', 'completed']),
   createdAt: Type.String({ format: 'date-time' }),
   completedAt: Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time' }),

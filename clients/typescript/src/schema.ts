@@ -2071,7 +2071,7 @@ export interface components {
     };
     /** Erasure */
     Erasure: {
-      /** @description Reason for the erasure. Postrider records it in the audit log, without the address. */
+      /** @description ID of the erasure, for `GET /recipients/erasures/{id}`. */
       erasureId: string;
       /** @enum {string} */
       status: "running" | "completed";
