@@ -230,6 +230,16 @@ test('limits count characters, not UTF-16 units', async () => {
   assert.deepEqual(JSON.parse(row!.metadata), metadata);
 });
 
+test('values of metadata can have line breaks and other control characters, and reach no header', async () => {
+  const metadata = { note: 'first line\r\nX-Injected: 1\n\tthird\u0007', empty: '' };
+  const { messageId } = dataOf(await rig.send({ ...GOOD, metadata }));
+  const sql = `SELECT e.metadata FROM email e JOIN message m ON m.email_seq = e.seq WHERE m.id = '${messageId}'`;
+  const [row] = await rowsOf<{ metadata: string }>(rig, sql);
+  assert.deepEqual(JSON.parse(row!.metadata), metadata);
+  const [email] = await emailsOf([messageId]);
+  assert.doesNotMatch(textOf(email), /Injected|third/);
+});
+
 test('large content is stored in a blob and synced before the row', async () => {
   const content = Buffer.alloc(100_000, 7).toString('base64');
   const data = dataOf(

@@ -167,6 +167,7 @@ function lineBreakIssue(text: string): string | undefined {
   return hasForbiddenControl(text) ? 'has a line break or another control character' : undefined;
 }
 
+/** Values are in no header, so they can have line breaks. A name is that of a header in mail that is submitted over SMTP. */
 function checkMetadata(metadata: SendBody['metadata'], issues: Issue[]): void {
   if (metadata === undefined) return;
   for (const name of Object.keys(metadata)) {
@@ -174,9 +175,8 @@ function checkMetadata(metadata: SendBody['metadata'], issues: Issue[]): void {
     if (name === '' || hasMoreCharacters(name, MAX_METADATA_NAME_LENGTH)) {
       issues.push({ field, message: `must have a name of 1 to ${MAX_METADATA_NAME_LENGTH} characters` });
     }
-    if (lineBreakIssue(name) ?? lineBreakIssue(metadata[name]!)) {
-      issues.push({ field, message: 'has a line break or another control character' });
-    }
+    const issue = lineBreakIssue(name);
+    if (issue !== undefined) issues.push({ field, message: `${issue} in its name` });
   }
 }
 

@@ -101,7 +101,7 @@ const REFUSED: [field: string, change: Record<string, unknown>][] = [
   ['metadata.k', { metadata: { k: 1 } }],
   ['metadata.k', { metadata: { k: 'v'.repeat(10_001) } }],
   [`metadata.${'k'.repeat(256)}`, { metadata: { ['k'.repeat(256)]: 'v' } }],
-  ['metadata.k', { metadata: { k: 'a\u0007' } }],
+  ['metadata.k\u0007', { metadata: { 'k\u0007': 'v' } }],
   ['sendAt', { sendAt: 'tomorrow' }],
   ['sendAt', { sendAt: '2026-11-21T10:00:00' }],
   ['sendAt', { sendAt: '2026-12-20T09:44:00.001Z' }],
@@ -181,7 +181,6 @@ test('line breaks, NUL, and similar characters are rejected in every header valu
       { attachments: [file({ name: `${value}.pdf` })] },
       { attachments: [file({ contentType: `application/pdf${evil}` })] },
       { attachments: [file({ contentId: value })] },
-      { metadata: { k: value } },
       { metadata: { [value]: 'v' } },
       { tags: [value] },
     ];
@@ -242,8 +241,8 @@ test('all issues are listed, not only the first', async () => {
     [{ to: [Array.from({ length: 51 }, (_, i) => `a${i}@x.example`).join(','), 5] }, ['to[1]', 'to']],
     // If there are too many elements, each one is still validated.
     [
-      { metadata: Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`m${i}`, i === 3 ? 'a\nb' : 'x'])) },
-      ['metadata', 'metadata.m3'],
+      { metadata: Object.fromEntries(Array.from({ length: 21 }, (_, i) => [i === 3 ? 'a\nb' : `m${i}`, 'x'])) },
+      ['metadata', 'metadata.a\nb'],
     ],
   ];
   for (const [change, fields] of besideMalformed) {
@@ -290,12 +289,12 @@ test('templates that do not parse are reported together with all other issues', 
     literal.details.map((issue) => issue.field),
     ['tags[0]', 'to'],
   );
-  const entries = await refused({ ...GOOD, metadata: { a: 1, b: 'x\u0007' }, headers: { 'X-A': 1, 'X B': 'v' } });
+  const entries = await refused({ ...GOOD, metadata: { a: 1, 'b\u0007': 'x' }, headers: { 'X-A': 1, 'X B': 'v' } });
   assert.deepEqual(entries.details.map((issue) => issue.field).sort(), [
     'headers.X B',
     'headers.X-A',
     'metadata.a',
-    'metadata.b',
+    'metadata.b\u0007',
   ]);
 });
 

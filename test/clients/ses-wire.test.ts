@@ -271,6 +271,7 @@ test('errors of SES version 1 are XML documents', async () => {
       form({ ...mail, Source: 'hello@shop.example', 'Destination.ToAddresses.member.1': '<x>' }),
     ],
     ['InvalidParameterValue', 400, form({ Action: 'SendRawEmail' })],
+    ['InvalidParameterValue', 400, form({ Action: 'SendRawEmail', 'Tags.member.1.Value': 'a\0' })],
     ['InvalidAction', 404, form({ Action: 'VerifyDomainDkim' })],
     ['SignatureDoesNotMatch', 403, { ...form(mail), sent: { body: 'Action=SendEmail' } }],
     ['InvalidClientTokenId', 403, { ...form(mail), key: { ...live, accessKeyId: 'AKIAIOSFODNN7EXAMPLE' } }],

@@ -58,11 +58,12 @@ class Parameters {
   }
 }
 
-/** Parses a form; refuses repeated names. */
+/** Parses a form; refuses repeated names, and NUL, which databases do not store and JSON bodies cannot have either. */
 function parseForm(body: Buffer): Result<Parameters> {
   const values = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(body.toString('utf8'))) {
     if (values.has(name)) return invalidField(name.slice(0, 100), 'is given more than once');
+    if (value.includes('\0')) return invalidField(name.slice(0, 100), 'contains the NUL character');
     values.set(name, value);
   }
   return ok(new Parameters(values));
