@@ -290,7 +290,7 @@ function dnsRoutes(deps: Shared): RouteDefinition<Caller>[] {
       access: { auth: 'key', changesShared: true },
       operationId: 'verifyDomain',
       summary: 'Verify a domain by its DKIM record',
-      description: '`success` is true if the domain is verified; otherwise `message` describes the problem.',
+      description: '`success` is true if the DKIM record was found; otherwise `message` describes the problem.',
       refusals: ['NOT_FOUND'],
       response: {
         status: 200,

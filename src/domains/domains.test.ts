@@ -290,6 +290,42 @@ test('a domain that an operator verified is listed as such until its DNS is chec
   assert.equal(ed!.publishedAt, null);
 });
 
+test('a domain that an operator verified stays verified until its record was found once', async (t) => {
+  const { add, database, clock } = await setup(t);
+  const { domain } = await add('example.com', true);
+  const [rsa, ed] = domain.keys;
+  const records = new Map<string, DnsAnswer<string[]>>();
+  const check = async () => {
+    clock.advance(1_000);
+    const current = await database.execute(domainOperation, { id: domain.id, accountId: null });
+    const { success, message, status } = await verifyDomain(
+      { database, clock, dns: scriptedDns(records), sendingHost: HOST },
+      current!,
+    );
+    const stored = await database.execute(domainOperation, { id: domain.id, accountId: null });
+    assert.equal(stored!.status, status);
+    return { success, status, failingSince: stored!.failingSince, message };
+  };
+  const nameOf = (key: { selector: string }): string => `${key.selector}._domainkey.example.com`;
+  const marked = { success: false, status: 'verified', failingSince: null };
+  const { message, ...missing } = await check();
+  assert.deepEqual(missing, marked);
+  assert.match(message, /You can still send, because an operator marked the domain as verified\.$/);
+  // The record of the Ed25519 key does not decide.
+  records.set(nameOf(ed!), foundAnswer([ed!.publicKey]));
+  const { message: _, ...undecided } = await check();
+  assert.deepEqual(undecided, marked);
+  records.set(nameOf(rsa!), foundAnswer([ed!.publicKey]));
+  const { message: __, ...different } = await check();
+  assert.deepEqual(different, marked);
+  records.set(nameOf(rsa!), foundAnswer([rsa!.publicKey]));
+  assert.equal((await check()).success, true);
+  records.delete(nameOf(rsa!));
+  const lost = await check();
+  assert.deepEqual([lost.success, lost.status, lost.failingSince], [false, 'failing', clock.now()]);
+  assert.doesNotMatch(lost.message, /operator/);
+});
+
 test('an internationalized domain is one domain in either spelling', async (t) => {
   const { add, database, clock } = await setup(t);
   await add('bücher.example', true);

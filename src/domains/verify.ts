@@ -4,7 +4,7 @@
  * verify the same domain.
  *
  * A domain is verified by the DNS record of its RSA key. A verified domain whose record disappears becomes `failing`; a failed DNS lookup
- * changes nothing. The result is stored per key: messages are signed with Ed25519 only while its key is known to be published.
+ * changes nothing. A domain that an operator marked as verified stays verified until its record was found once. The result is stored per key: messages are signed with Ed25519 only while its key is known to be published.
  *
  *   pending ──found──▶ verified ──missing or different──▶ failing ──found──▶ verified
  *
@@ -30,6 +30,7 @@ import {
   type DomainStatus,
   domainByNameOperation,
   isDeciding,
+  isMarkedVerified,
   type NewKey,
   type SenderDomain,
   senderDomainName,
@@ -135,7 +136,7 @@ interface Verifying extends LookUpDeps {
 }
 
 interface Verification {
-  /** Whether the domain is verified now. */
+  /** Whether the record that decides was found. */
   success: boolean;
   message: string;
   status: DomainStatus;
@@ -185,8 +186,15 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
   });
   domainChanged(database, { accountId: domain.accountId, domainId: domain.id });
   const success = decisive.record.status === 'verified';
-  const message = success ? `${domain.domain} is verified.` : decisive.record.note!;
+  const message = success ? `${domain.domain} is verified.` : failureText(domain, decisive);
   return { success, message, status, records: found.map(({ record }) => record) };
+}
+
+function failureText(domain: SenderDomain, { record }: CheckedRecord): string {
+  const note = record.note!;
+  return isMarkedVerified(domain)
+    ? `${note} You can still send, because an operator marked the domain as verified.`
+    : note;
 }
 
 /** How long a key must be visible before it signs, so that no receiver has cached its absence. */
@@ -206,7 +214,9 @@ function isGone({ record, isSomewhere }: CheckedRecord): boolean {
   return !isSomewhere && (record.status === 'missing' || record.status === 'different');
 }
 
-function statusAfter({ status }: SenderDomain, checked: CheckedRecord): DomainStatus {
+function statusAfter(domain: SenderDomain, checked: CheckedRecord): DomainStatus {
+  const { status } = domain;
   if (checked.record.status === 'verified') return 'verified';
-  return status !== 'pending' && isGone(checked) ? 'failing' : status;
+  if (status === 'pending' || isMarkedVerified(domain)) return status;
+  return isGone(checked) ? 'failing' : status;
 }

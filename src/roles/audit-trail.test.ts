@@ -9,6 +9,7 @@ import type { Answer, Api } from '../../test/kit/api.ts';
 import { type InProcessApi, inProcessApi } from '../../test/kit/in-process-api.ts';
 import { TEST_LOGO } from '../../test/kit/test-logo.ts';
 import { decideProtectionOperation } from '../accounts/accounts.ts';
+import { recordCheckOperation } from '../domains/check-store.ts';
 import { addDomain } from '../domains/domains.ts';
 import { recordMxOperation } from '../inbound-routes/store.ts';
 
@@ -229,11 +230,20 @@ const ROUTES: Record<string, [action: string, call: () => Promise<Answer>]> = {
     'domain.check',
     async () => {
       const { accountId, parts } = rig;
-      // Its record is deleted, so it fails from now on.
       const wish = { accountId, domain: 'gone.example.com', verified: true };
       const added = await addDomain(parts, wish);
       assert.ok(added.ok);
-      return live.post(`/domains/${added.value.domain.id}/verify`, {});
+      const { id, keys } = added.value.domain;
+      // Its record was found once and is gone now, so it fails from now on.
+      await parts.database.execute(recordCheckOperation, {
+        id,
+        status: 'verified',
+        nowMs: Date.now(),
+        keys: keys.map(({ selector }) => ({ selector, isPublished: true, isEverywhere: true })),
+        isReturnPath: null,
+        promotes: false,
+      });
+      return live.post(`/domains/${id}/verify`, {});
     },
   ],
   'POST /domains/:id/rotate-keys': [

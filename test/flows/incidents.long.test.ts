@@ -197,13 +197,23 @@ for (const dialect of DIALECTS) {
 
     test('a domain with a missing DNS record is listed first', async () => {
       const domains = (await service.api.get('/domains')).body as unknown as JsonObject[];
-      const { domainId } = domains.find(({ domain }) => domain === 'shop.example')!;
-      assert.equal((await service.api.post(`/domains/${domainId}/verify`)).body.success, false);
+      const { domainId, dnsRecords } = domains.find(({ domain }) => domain === 'shop.example')!;
+      const verify = async () => (await service.api.post(`/domains/${domainId}/verify`)).body.success;
+      assert.equal(await verify(), false);
+      assert.ok(
+        (await incidentsOf(service.api)).every(({ kind }) => kind !== 'domain'),
+        'it was never published',
+      );
+      const { name, value } = dnsRecords[0];
+      dns.zone[name] = { TXT: [value] };
+      assert.equal(await verify(), true);
+      delete dns.zone[name];
+      assert.equal(await verify(), false);
       const [first] = await incidentsOf(service.api);
       assert.deepEqual([first?.kind, first?.domainId, first?.state], ['domain', domainId, 'failing']);
       assert.match(String(first?.record?.name), /\._domainkey\.shop\.example$/);
       const since = first?.since;
-      await service.api.post(`/domains/${domainId}/verify`);
+      await verify();
       assert.equal((await incidentsOf(service.api))[0]?.since, since, 'since the first check without the record');
       assert.deepEqual((await service.api.get(`/incidents/${first?.incidentId}`)).body.domainId, domainId);
       assert.equal((await service.api.post(`/incidents/${first?.incidentId}/retry`)).status, 409);

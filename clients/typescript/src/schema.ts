@@ -210,7 +210,7 @@ export interface paths {
   "/domains/{id}/verify": {
     /**
      * Verify a domain by its DKIM record
-     * @description `success` is true if the domain is verified; otherwise `message` describes the problem.
+     * @description `success` is true if the DKIM record was found; otherwise `message` describes the problem.
      */
     post: operations["verifyDomain"];
   };
@@ -4923,7 +4923,7 @@ export interface operations {
   };
   /**
    * Verify a domain by its DKIM record
-   * @description `success` is true if the domain is verified; otherwise `message` describes the problem.
+   * @description `success` is true if the DKIM record was found; otherwise `message` describes the problem.
    */
   verifyDomain: {
     parameters: {
