@@ -42,7 +42,9 @@ import {
 import { HIGHEST_LIMIT, HIGHEST_QUOTA, LIMIT_NAMES, limitsOf, QUOTA_NAMES } from '../limits/limits.ts';
 import { parseAddress } from '../mail/address.ts';
 import { openDns } from '../net/dns.ts';
+import { dataDirectory } from '../storage/data-directory.ts';
 import { createUser, resetPassword, resetTwoFactor } from '../users/users.ts';
+import { runningService } from './api-client.ts';
 import {
   type CommandCall,
   CommandError,
@@ -256,7 +258,9 @@ export async function makeUser(call: CommandCall<{ email: string; operator?: boo
 
 export async function resetUser(call: CommandCall<{ email: string }>): Promise<CommandOutcome> {
   const email = bareAddress(call.options.email);
-  const baseUrl = publicUrl(call.config);
+  const { config } = call;
+  const { httpPort = config.httpPort } = runningService(dataDirectory(config.dataDir).path);
+  const baseUrl = publicUrl({ ...config, httpPort });
   const changed = await withStore(call, (store) => resetPassword(store, { email, baseUrl }));
   const data = { ...successOf(changed, notFound(`there is no user ${email}`)) };
   return {

@@ -88,17 +88,20 @@ function fromFirstRun({ config, options }: ApiCall): ApiTarget | undefined {
   return { base: localBase(directory.path, config.httpPort), accountId: first.accountId, apiKey };
 }
 
-function localBase(folder: string, configured: number): string {
-  const file = path.join(folder, 'serving.json');
+/** Returns where the service that uses the data directory accepts HTTP; an empty object if none is running. */
+export function runningService(folder: string): { httpPort?: number; httpHost?: string } {
   try {
-    const serving = JSON.parse(readFileSync(file, 'utf8')) as { httpPort?: number; httpHost?: string };
-    const host = serving.httpHost ?? '0.0.0.0';
-    const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host;
-    return `http://${name.includes(':') ? `[${name}]` : name}:${serving.httpPort ?? configured}`;
+    return JSON.parse(readFileSync(path.join(folder, 'serving.json'), 'utf8')) as object;
   } catch {
-    // No service is running; the call will report that the connection was refused.
-    return `http://localhost:${configured}`;
+    return {};
   }
+}
+
+/** If no service is running, the call will report that the connection was refused. */
+function localBase(folder: string, configured: number): string {
+  const { httpHost = '0.0.0.0', httpPort = configured } = runningService(folder);
+  const name = ['0.0.0.0', '::'].includes(httpHost) ? 'localhost' : httpHost;
+  return `http://${name.includes(':') ? `[${name}]` : name}:${httpPort}`;
 }
 
 function isLoopback(base: string): boolean {

@@ -12,7 +12,7 @@ import { type Config, publicUrl, VERSION } from '../config.ts';
 import { isHttps } from '../engagement/engagement.ts';
 import { joinNodes } from '../nodes/nodes.ts';
 import { hasEverServed } from '../storage/data-directory.ts';
-import { type FirstRun, firstRun } from '../users/users.ts';
+import { type FirstRun, firstRun, moveFirstRun } from '../users/users.ts';
 import { assertPublicNames } from './certificate-names.ts';
 import { openParts, type Parts } from './parts.ts';
 import { assertPortsFree, assertSourceAddresses, checkTlsFiles, hasTlsPort } from './ports.ts';
@@ -49,7 +49,7 @@ const COLLECT_AFTER_MS = 10_000;
 /**
  * Starts the configured roles; rejects with an error for the operator if that is not possible. Errors in the settings are reported before
  * anything is created, as far as possible. A first run is announced as soon as it is committed: its credentials are valid whatever happens
- * afterwards.
+ * afterwards. It is announced again if its link contains a port that the system chose.
  */
 export async function serve(
   config: Config,
@@ -84,7 +84,10 @@ export async function serve(
     });
     opened.push(nodes);
     const roles = await startRoles(parts, { nodes, tlsFiles, providers: providerFile.providers });
-    opened.push(roles, startAlongside(parts), announce(parts, roles, supervisorPid));
+    opened.push(roles, startAlongside(parts));
+    const baseUrl = publicUrl({ ...config, httpPort: roles.httpPort ?? config.httpPort });
+    if (first && baseUrl !== publicUrl(config)) onFirstRun(moveFirstRun(directory, first, baseUrl));
+    opened.push(announce(parts, roles, supervisorPid));
     setTimeout(collectGarbage, COLLECT_AFTER_MS).unref();
     const { httpPort, smtpPort } = roles;
     let stopping: Promise<void> | undefined;

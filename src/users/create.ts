@@ -151,6 +151,19 @@ function readFirstRun(file: string): FirstRun {
   );
 }
 
+const secretOf = ({ signInUrl }: FirstRun): string => new URL(signInUrl).hash.slice('#token='.length);
+
+function writeFirstRun(directory: DataDirectory, first: FirstRun): void {
+  writeDurableFile(firstRunFile(directory), `${JSON.stringify(first, null, 2)}\n`);
+}
+
+/** Writes the sign-in link again with this base URL, because a port that the system chooses is known only later; returns the result. */
+export function moveFirstRun(directory: DataDirectory, first: FirstRun, baseUrl: string): FirstRun {
+  const moved = { ...first, signInUrl: linkOf(baseUrl, 'first-run', secretOf(first)) };
+  writeFirstRun(directory, moved);
+  return moved;
+}
+
 /** Builds the rows of a first run. */
 async function rowsOf(generated: FirstRun, nowMs: number) {
   const { accountId } = generated;
@@ -173,7 +186,6 @@ async function rowsOf(generated: FirstRun, nowMs: number) {
     passwordHash: await hashPassword(password),
   });
   const userId = generated.operatorUserId;
-  const secret = new URL(generated.signInUrl).hash.slice('#token='.length);
   return {
     marker: MARKER,
     account: { ...newAccount(ACCOUNT_NAME, 'enterprise', createdAt), id: accountId },
@@ -183,7 +195,7 @@ async function rowsOf(generated: FirstRun, nowMs: number) {
       credentialRow('sandbox', generated.sandboxSmtpUsername, generated.sandboxSmtpPassword),
     ]),
     user: { id: userId, email: generated.operatorEmail, emailVerified: 0, isOperator: 1, createdAt },
-    token: { ...tokenRow(secret, { purpose: 'first-run', byMail: false, nowMs }), userId },
+    token: { ...tokenRow(secretOf(generated), { purpose: 'first-run', byMail: false, nowMs }), userId },
   };
 }
 
@@ -202,7 +214,7 @@ export async function firstRun(
   const { database, clock, directory, baseUrl } = context;
   if ((await database.execute(metaOperation, MARKER)) !== null) return undefined;
   const file = firstRunFile(directory);
-  if (!existsSync(file)) writeDurableFile(file, `${JSON.stringify(generateFirstRun(clock.now(), baseUrl), null, 2)}\n`);
+  if (!existsSync(file)) writeFirstRun(directory, generateFirstRun(clock.now(), baseUrl));
   const generated = readFirstRun(file);
   const changes = changedBy(database, systemOrigin(clock.now()));
   if (await changes.execute(firstRunOperation, await rowsOf(generated, clock.now()))) return generated;

@@ -9,7 +9,7 @@ import { accountsOperation, createAuthenticator, createSmtpAuthenticator } from 
 import { dataDirectory, prepareDataDirectory } from '../storage/data-directory.ts';
 import type { Database } from '../storage/database.ts';
 import { metaOperation } from '../storage/meta-store.ts';
-import { type FirstRun, firstRun, firstRunFile } from './create.ts';
+import { type FirstRun, firstRun, firstRunFile, moveFirstRun } from './create.ts';
 import { tokenUserOperation } from './store.ts';
 import { tokenHash } from './tokens.ts';
 
@@ -49,6 +49,21 @@ test('the first run creates working credentials once and keeps them in a private
 
   assert.equal(await firstRun({ database, clock, directory, baseUrl: BASE }), undefined);
   assert.equal((await database.execute(accountsOperation, null)).length, 1);
+});
+
+test('the link of a first run moves to the port that the system chose', async (t) => {
+  const { database, folder, close } = await tempDatabase();
+  t.after(close);
+  const clock = fakeClock();
+  const directory = dataDirectory(folder);
+  const made = await firstRun({ database, clock, directory, baseUrl: 'http://localhost:0' });
+  const moved = moveFirstRun(directory, made!, 'http://localhost:41234');
+  const [, token = ''] = made!.signInUrl.split('http://localhost:0/welcome#token=');
+  assert.deepEqual(moved, { ...made, signInUrl: `http://localhost:41234/welcome#token=${token}` });
+  assert.deepEqual(JSON.parse(readFileSync(firstRunFile(directory), 'utf8')), moved);
+  assert.equal(statSync(firstRunFile(directory)).mode & 0o777, 0o600);
+  const byLink = await database.execute(tokenUserOperation, { tokenHash: tokenHash(token), nowMs: clock.now() });
+  assert.equal(byLink?.id, made!.operatorUserId);
 });
 
 test('a crash before the commit neither loses nor duplicates the credentials', async (t) => {

@@ -1,7 +1,15 @@
 /**
  * Users: their accounts and roles, and how they log in. A session replaces an API key on every route that accepts one.
  */
-export { createUser, type FirstRun, firstRun, firstRunFile, resetPassword, resetTwoFactor } from './create.ts';
+export {
+  createUser,
+  type FirstRun,
+  firstRun,
+  firstRunFile,
+  moveFirstRun,
+  resetPassword,
+  resetTwoFactor,
+} from './create.ts';
 export {
   NOTICE_TOPICS,
   noticeContactsOperation,

@@ -39,11 +39,14 @@ async function firstStart(
   await waitUntil('the greeting', () => said.includes('first-run.json'));
   const announced = path.join(folder, 'serving.json');
   assert.ok(existsSync(announced), said);
-  process.kill(JSON.parse(readFileSync(announced, 'utf8')).pid, 'SIGTERM');
+  const { pid, httpPort } = JSON.parse(readFileSync(announced, 'utf8'));
+  process.kill(pid, 'SIGTERM');
   await ended;
   const file = path.join(folder, 'first-run.json');
   assert.equal(statSync(file).mode & 0o777, 0o600);
-  return { said, file, first: JSON.parse(readFileSync(file, 'utf8')) };
+  const first = JSON.parse(readFileSync(file, 'utf8'));
+  assert.equal(new URL(first.signInUrl).host, `localhost:${httpPort}`);
+  return { said, file, first };
 }
 
 const SECRETS = ['apiKey', 'sandboxApiKey', 'smtpPassword', 'sandboxSmtpPassword', 'signInUrl'] as const;
