@@ -4,7 +4,8 @@
  * verify the same domain.
  *
  * A domain is verified by the DNS record of its RSA key. A verified domain whose record disappears becomes `failing`; a failed DNS lookup
- * changes nothing. A domain that an operator marked as verified stays verified until its record was found once. The result is stored per key: messages are signed with Ed25519 only while its key is known to be published.
+ * changes nothing. A domain that an operator marked as verified stays verified until its record was found once. The result is stored per
+ * key: messages are signed with Ed25519 only while its key is known to be published.
  *
  *   pending ──found──▶ verified ──missing or different──▶ failing ──found──▶ verified
  *
