@@ -26,13 +26,13 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
     finds: /which is not in the DNS/,
   },
   'a reply that quotes another server suppresses the address': {
-    file: 'delivery/outcome/reply-rules.ts',
+    file: 'delivery/outcome/reply-match.ts',
     find: 'const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, UNSURE];',
     replace: 'const vetoes = [NOT_THE_ADDRESS, UNSURE];',
     finds: /suppressed without a reason|nothing speaks against/,
   },
   'a policy code (x.7.x) suppresses the address': {
-    file: 'delivery/outcome/reply-rules.ts',
+    file: 'delivery/outcome/reply-match.ts',
     find: 'return !/^[47]\\./.test(reply.detail) && !vetoes',
     replace: 'return !vetoes',
     finds: /suppressed without a reason|nothing speaks against/,

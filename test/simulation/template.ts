@@ -16,7 +16,7 @@ import { migrateSqlite } from '../../src/storage/migrate.ts';
 import { openDirect, openSqlite } from '../../src/storage/sqlite/connection.ts';
 import '../../src/roles/operations.ts';
 import { openTlsIdentity } from '../../src/smtp/smtp.ts';
-import { HELD } from '../../src/work/enqueue.ts';
+import { LEASED } from '../../src/work/enqueue.ts';
 import { type SharedEngine, serverOf } from './cluster.ts';
 import { DATABASE_ADDRESS, DATABASE_URL, databaseLink } from './database-server.ts';
 import { here } from './globals.ts';
@@ -58,7 +58,7 @@ export const SENDER_DOMAIN = 'shop.example';
 const WITNESS = `
   CREATE TABLE simulated_crash (seq INTEGER PRIMARY KEY, subject TEXT NOT NULL);
   CREATE TRIGGER simulated_crash AFTER UPDATE OF crashes ON work
-  WHEN old.crashes > 0 AND old.leased = ${HELD} AND new.crashes > old.crashes BEGIN
+  WHEN old.crashes > 0 AND old.leased = ${LEASED.taken} AND new.crashes > old.crashes BEGIN
     INSERT INTO simulated_crash (subject) VALUES (new.subject);
   END;
   CREATE TABLE simulated_change (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, before TEXT, after TEXT NOT NULL);
@@ -84,7 +84,7 @@ const SHARED_WITNESS = `
     RETURN NULL;
   END $$;
   CREATE TRIGGER simulated_crash AFTER UPDATE OF crashes ON work FOR EACH ROW
-    WHEN (old.crashes > 0 AND old.leased = ${HELD} AND new.crashes > old.crashes) EXECUTE FUNCTION simulated_crash();
+    WHEN (old.crashes > 0 AND old.leased = ${LEASED.taken} AND new.crashes > old.crashes) EXECUTE FUNCTION simulated_crash();
   CREATE TABLE simulated_change (seq BIGSERIAL PRIMARY KEY, id TEXT NOT NULL, before TEXT, after TEXT NOT NULL);
   CREATE FUNCTION simulated_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO simulated_change (id, before, after)

@@ -7,7 +7,8 @@ import { errorSentence } from '../../net/error-sentence.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
 import { type Category, classify, type Outcome, type Owner } from './outcome.ts';
 import { explanations } from './outcome-texts.ts';
-import { matchReply, normalizeReply, replyRules } from './reply-rules.ts';
+import { matchReply, normalizeReply } from './reply-match.ts';
+import { replyRules } from './reply-rules.ts';
 
 interface Sample {
   stage: SmtpStage;

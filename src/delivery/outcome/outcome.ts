@@ -31,7 +31,7 @@ import {
   SENDER_UNVERIFIED_ADVICE,
   TLS_POLICY_ADVICE,
 } from './outcome-texts.ts';
-import { isAboutAddress, matchReply, normalizeReply, requestsRetry } from './reply-rules.ts';
+import { isAboutAddress, matchReply, normalizeReply, requestsRetry } from './reply-match.ts';
 
 export type { Category, Owner } from './outcome-texts.ts';
 

@@ -8,7 +8,7 @@
 
 import type { PauseRule } from '../destinations/providers.ts';
 import type { Evidence, Outcome } from './outcome.ts';
-import { isAboutRecipientCount, normalizeReply } from './reply-rules.ts';
+import { isAboutRecipientCount, normalizeReply } from './reply-match.ts';
 
 export interface PauseRequest {
   /** How long the peer asks to wait, within limits; undefined if it does not say. */

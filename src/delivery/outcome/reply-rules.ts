@@ -5,7 +5,6 @@
  * address is suppressed. Rules match text in lower case and without accents (reply-text.ts). `replies.txt` contains real replies for each
  * row, and outcome.test.ts checks every one of them.
  */
-import type { SmtpReply } from '../../mail/smtp-reply.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
 import type { Category, Owner } from './outcome-texts.ts';
 import {
@@ -13,8 +12,6 @@ import {
   DISABLED_MAILBOX,
   either,
   FULL_MAILBOX,
-  type ReplyTexts,
-  replyTexts,
   type TextPattern,
   TRY_LATER,
   UNKNOWN_MAILBOX,
@@ -65,7 +62,7 @@ const NO_SUCH_MAILBOX = either(
  * Matches replies in which the server itself is uncertain whether the mailbox is missing or there is another cause, such as a missing
  * permission.
  */
-const UNSURE = either(
+export const UNSURE = either(
   /\b(may|might) (not|be|have)\b/,
   /\b(moglicherweise|eventuell|vielleicht|pravdepodobne|il se peut|peut-etre|quizas?|es posible|probablemente|potrebbe|forse|talvez|e possivel|provavelmente|mogelijk|misschien|prawdopodobnie|byc moze|kanske|muligvis|maske|kanskje|ehka|talan|muhtemelen)\b/,
   /возможно|вероятно|имовірно|можливо|ενδεχ|可能|かもしれ|아마/,
@@ -78,7 +75,7 @@ const POLICY_WORDS =
  * Matches text about the number of recipients in one transaction. NOT_PER_TRANSACTION excludes limits per hour or day and limits on invalid
  * recipients.
  */
-const TOO_MANY_RECIPIENTS = either(
+export const TOO_MANY_RECIPIENTS = either(
   /too many (rcpt|recipient|receiver|envelope recipient|destinat)\w*|(too many|maximum|max) (\w+ ){0,3}recipients/,
   /recipients?( \w+){0,3} (limit|count|maximum|number)( \w+){0,3} (exceed|reach)\w*/,
   /(exceed|reach)\w* (\w+ ){0,4}(number of |limit of |limit for |maximum )(rcpt|recipient)\w*/,
@@ -86,23 +83,17 @@ const TOO_MANY_RECIPIENTS = either(
   /zu ?viele empfa?e?nger|demasiados destinatarios|troppi destinatari|muitos destinatarios|te veel ontvangers/,
   /zbyt (wielu|duzo) odbiorcow|слишком много получател|收件人(过多|太多|数量)/,
 );
-const NOT_PER_TRANSACTION =
+export const NOT_PER_TRANSACTION =
   /invalid|unknown|\bbad\b|non-?existent|undeliverable|\b(an|per|each|this|every) (hour|day|minute)|hourly|daily|24 h/;
 
 /**
  * Matches text that quotes the refusal of another server. Such a refusal is about neither the sending host nor the address as this server
  * knows it.
  */
-const SECOND_HAND = /remote server returned|remote host said|unverified address|connect to \S+(\[\S+\])?: /;
+export const SECOND_HAND = /remote server returned|remote host said|unverified address|connect to \S+(\[\S+\])?: /;
 
 /** Matches a refusal because the domain of the sender has no host that could receive a bounce. */
-const SENDER_WITHOUT_HOST = /\b(invalid|no valid) (dns|mx|a\/aaaa)\b.{0,40}\brecords?\b/;
-
-/**
- * The texts that RFC 5321 §4.2.3 suggests for a code. They repeat the code, so that they say less than other text in the same reply.
- */
-const STANDARD_TEXT =
-  /requested (mail )?action (not taken|aborted):? (mailbox unavailable|mailbox name not allowed|local error in processing|insufficient system storage|exceeded storage allocation)/g;
+export const SENDER_WITHOUT_HOST = /\b(invalid|no valid) (dns|mx|a\/aaaa)\b.{0,40}\brecords?\b/;
 
 const IP = String.raw`(\d{1,3}(\.\d{1,3}){3}|[\da-f]{1,4}(:[\da-f]{0,4}){3,7})`;
 const IP_BLOCKED = new RegExp(
@@ -535,95 +526,3 @@ export const replyRules: readonly ReplyRule[] = [
   { class: 5, category: 'refused' },
   { category: 'remote-error' },
 ];
-
-/**
- * Matches text about the sender, the sending host, another server, a list, a policy, or a temporary problem. Such a reply is not about the
- * address, whatever its code is.
- */
-const NOT_THE_ADDRESS = either(
-  /\bsender\b|from (address|domain)|mail ?from\b|return[- ]path|\b(helo|ehlo|ptr|spf|dkim|dmarc|dnsbl|[dr]bl)\b/,
-  /client host|your (ip|host|server|domain|network|mail server)|sending (ip|host|server|domain)|reputation/,
-  /(black|block|deny)[- ]?list|\b(is|are|been) (black|block)?listed\b|\bpolic(y|ies)\b|not authori[sz]ed/,
-  /access denied|\bspam\b|rcpthosts|relay(ing)?( access)? (denied|not)|temporar/,
-  /\b(absender|expediteur|emetteur|remitente|remetente|mittente|afzender|nadawc\w*|avsandare|afsender|odesilatel)\b/,
-  /отправител|发件人|發件人|差出人/,
-  SENDER_WITHOUT_HOST,
-);
-
-/** A reply in the form that the rules match against. */
-export interface NormalizedReply extends ReplyTexts {
-  code: number;
-  /** The enhanced code without its class, such as `1.1`; empty if there is none. */
-  detail: string;
-}
-
-/** Prepares a reply for the rules. `recipient` is the address that the reply was about, if known. */
-export function normalizeReply(
-  reply: Pick<SmtpReply, 'code' | 'enhanced' | 'text'>,
-  recipient?: string,
-): NormalizedReply {
-  return { ...replyTexts(reply, recipient), code: reply.code, detail: reply.enhanced?.slice(2) ?? '' };
-}
-
-function matchesDetail(pattern: string, detail: string): boolean {
-  if (pattern.endsWith('.')) return detail.startsWith(pattern);
-  if (!pattern.includes('x')) return detail === pattern;
-  return new RegExp(`^${pattern.replaceAll('.', '\\.').replaceAll('x', '\\d')}$`).test(detail);
-}
-
-function containsText(pattern: TextPattern, { texts }: ReplyTexts): boolean {
-  return texts.some((text) => pattern.test(text));
-}
-
-/** Returns the reply without standard texts; undefined if it has none. */
-function withoutStandardText(reply: NormalizedReply): NormalizedReply | undefined {
-  const cut = (text: string): string => text.replace(STANDARD_TEXT, ' ').trim();
-  const whole = cut(reply.whole);
-  return whole === reply.whole ? undefined : { ...reply, whole, texts: reply.texts.map(cut) };
-}
-
-/** Returns the rule of a reply. A standard text counts only if no rule matches the rest of the text. */
-export function matchReply(reply: NormalizedReply, stage: SmtpStage): ReplyRule {
-  const rest = withoutStandardText(reply);
-  const found = rest && findRule(rest, stage);
-  return found?.text !== undefined ? found : findRule(reply, stage);
-}
-
-function findRule(reply: NormalizedReply, stage: SmtpStage): ReplyRule {
-  const { code, detail, whole } = reply;
-  // X.4.1, X.4.2, X.4.7, and X.4.3xx are about the network between the replying server and another one.
-  const isSecondHand = containsText(SECOND_HAND, reply) || /^4\.([127]|3\d\d)$/.test(detail);
-  const matches = (rule: ReplyRule): boolean =>
-    (rule.at === undefined || rule.at.includes(stage)) &&
-    (rule.codes === undefined || rule.codes.includes(code)) &&
-    (rule.class === undefined || rule.class === Math.floor(code / 100)) &&
-    (rule.enhanced === undefined || rule.enhanced.some((one) => matchesDetail(one, detail))) &&
-    (rule.text === undefined || containsText(rule.text, reply) || (rule.inLinks === true && rule.text.test(whole))) &&
-    (rule.unless === undefined || !containsText(rule.unless, reply)) &&
-    !(isSecondHand && rule.category === 'blocked');
-  return replyRules.find(matches)!;
-}
-
-/**
- * Returns whether the reply can be about the address: neither its enhanced code nor its text contradicts this. Names and links in the text
- * are ignored.
- */
-export function isAboutAddress(reply: NormalizedReply): boolean {
-  // X.4.x is about the network, X.7.x about policy.
-  const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, UNSURE];
-  return !/^[47]\./.test(reply.detail) && !vetoes.some((veto) => containsText(veto, reply));
-}
-
-/**
- * Returns whether a refusal is about the number of recipients in the transaction: `552` and `550 5.5.3` then mean 452 (RFC 5321
- * §4.5.3.1.10).
- */
-export function isAboutRecipientCount(reply: NormalizedReply): boolean {
-  const mentionsCount = reply.detail === '5.3' || containsText(TOO_MANY_RECIPIENTS, reply);
-  return mentionsCount && !containsText(NOT_PER_TRANSACTION, reply);
-}
-
-/** Returns whether the server itself requests a retry. */
-export function requestsRetry(reply: NormalizedReply): boolean {
-  return containsText(TRY_LATER, reply);
-}

@@ -1,7 +1,7 @@
 /** Interprets the replies of a session for the session itself and its peer's address, separately from the recipients. Pure. */
 import type { RecipientResult } from '../../net/smtp-client.ts';
 import type { Outcome } from './outcome.ts';
-import { isAboutRecipientCount, normalizeReply } from './reply-rules.ts';
+import { isAboutRecipientCount, normalizeReply } from './reply-match.ts';
 
 /** The peer closed the session, or replied 421, before it read the envelope. */
 export function isSilentClose(result: RecipientResult): boolean {
