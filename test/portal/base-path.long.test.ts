@@ -65,7 +65,7 @@ async function behind(t: TestContext, options: { strips: boolean }): Promise<{ p
   return { proxy, service };
 }
 
-/** Status and type of a response, whose body may be a stream without an end. */
+/** Returns the status and type of a response, whose body may be a stream without an end. */
 function statusOf(url: string, headers: http.IncomingHttpHeaders): Promise<string> {
   return new Promise((resolve, reject) => {
     const request = http.get(url, { headers }, (answer) => {

@@ -28,7 +28,7 @@ const IN_UNITS =
   /\b(?:in|after|for|wait|within|least)\s*:?\s*(?:about |another |the next )?(\d{1,6}) ?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b/i;
 const IN_CLOCK = /\b(?:in|after|for|wait)\s+(\d{1,2}):([0-5]\d):([0-5]\d)\b/i;
 const IN_ISO = /\bPT(?:(\d{1,3})H)?(?:(\d{1,4})M)?(?:(\d{1,6})S)?\b/;
-/** Without a unit; another word after the number would be one. */
+/** Matches seconds without a unit. Another word after the number would be the unit. */
 const BARE_SECONDS = /\bretry[-_ ]after\s*[:=]?\s*(\d{1,6})\b(?!\s*[a-z])/i;
 const SPELLED_OUT = /\b(?:in|after|for) (?:a|an|one) (minute|hour)\b/i;
 

@@ -1,4 +1,7 @@
-/** Finds the rule of a reply, and decides what else its text says: whether it is about the address, about the number of recipients, or asks for a retry. */
+/**
+ * Finds the rule of a reply, and decides what else its text says: whether it is about the address or the number of recipients, or asks for
+ * a retry.
+ */
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
 import {
@@ -12,9 +15,7 @@ import {
 } from './reply-rules.ts';
 import { either, type ReplyTexts, replyTexts, type TextPattern, TRY_LATER } from './reply-text.ts';
 
-/**
- * The texts that RFC 5321 §4.2.3 suggests for a code. They repeat the code, so that they say less than other text in the same reply.
- */
+/** The texts that RFC 5321 §4.2.3 suggests for a code. They repeat the code, so other text in the same reply says more. */
 const STANDARD_TEXT =
   /requested (mail )?action (not taken|aborted):? (mailbox unavailable|mailbox name not allowed|local error in processing|insufficient system storage|exceeded storage allocation)/g;
 
