@@ -192,7 +192,7 @@ test('rows with a page and more columns or actions open a drawer with a link to 
     },
     {
       list: { at: '/operator', table: 'By account', opens: 'drawer' },
-      columns: ['Ready', 'Throttled', 'Deferred or scheduled'],
+      columns: ['Ready', 'Throttled', 'Due later'],
       link: 'Open account',
       at: /\/app\/operator\/accounts\/acc_/,
     },

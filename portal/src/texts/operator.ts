@@ -17,7 +17,7 @@ export const queue = {
   due: 'Ready',
   leased: 'Sending',
   held: 'Throttled',
-  waiting: 'Deferred or scheduled',
+  waiting: 'Due later',
   oldest: 'Oldest ready',
   none: 'None',
   hints: {
