@@ -111,10 +111,16 @@ function wordsText(value: string, column: number): string {
   return words.slice(0, first).join('') + encodedWords(clean(run), column) + words.slice(last + 1).join('');
 }
 
-/** Percent-encodes links in angle brackets and encodes the text around them. */
+/** Percent-encodes links in angle brackets and encodes the text between them. */
 function linksText(value: string, column: number): string {
-  const links = value.replace(/<[^<>]*>/g, percentEncoded);
-  return NON_ASCII.test(links) ? wordsText(links, column) : links;
+  const encoded = (part: string): string => {
+    if (!NON_ASCII.test(part)) return part;
+    return part.startsWith('<') && part.endsWith('>') ? percentEncoded(part) : wordsText(part, column);
+  };
+  return value
+    .split(/(<[^<>]*>)/)
+    .map(encoded)
+    .join('');
 }
 
 /** Fixes a parameter in RFC 2231 form with bytes that should have been percent-encoded. */

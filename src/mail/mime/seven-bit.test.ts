@@ -149,6 +149,10 @@ const FIELDS: [field: string, expected: string][] = [
   ],
   ['To: a@x.example (ü)', 'To: a@x.example (=?UTF-8?B?w7w=?=)'],
   ['List-Id: ü <l.x.example>', 'List-Id: =?UTF-8?B?w7w=?= <l.x.example>'],
+  [
+    'List-Help: für <https://x.example/ü> Öl',
+    'List-Help: =?UTF-8?Q?f=C3=BCr?= <https://x.example/%C3%BC> =?UTF-8?B?w5Zs?=',
+  ],
   ['List-Help: <https://x.example/ü?a=ß> (Hilfe)', 'List-Help: <https://x.example/%C3%BC?a=%C3%9F> (Hilfe)'],
   [
     'Content-Disposition: attachment; filename="ü.txt"; size=3',
