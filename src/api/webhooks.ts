@@ -106,7 +106,7 @@ type EndpointRequest = Static<typeof endpointFields>;
 
 /** The fields to write. Omitted ones leave the stored value. */
 type WrittenFields = Omit<EndpointRequest, 'format'> & {
-  /** null: the payload format of Postrider. */
+  /** It is null for the payload format of Postrider. */
   format?: EndpointRequest['format'] | null;
 };
 

@@ -39,7 +39,7 @@ import { combine, type SendLimits } from './destinations/shares.ts';
 import { openWarmUp, type WarmUpSettings } from './destinations/warm-up.ts';
 import { Admissions } from './queue/admission.ts';
 import { claimOperation, clampDueOperation } from './queue/claim.ts';
-import { type DeliveryItem, heldOf } from './queue/delivery-item.ts';
+import { type DeliveryItem, deliveryItemOf } from './queue/delivery-item.ts';
 import { type DestinationLoad, Schedule } from './queue/schedule.ts';
 import { Slots } from './queue/slots.ts';
 import { WINDOW_LIMITS, Window, type WindowLimits } from './queue/window.ts';
@@ -287,8 +287,9 @@ class DeliveryWorker implements WorkKind<DeliveryItem, Settlement> {
 
   itemsOf(jobs: readonly DeliveryJob[], times: Pick<DeliveryItem, 'claimedMs' | 'leaseUntilMs'>): DeliveryItem[] {
     return jobs.map((job) => {
-      if (job.mode === 'sandbox') return heldOf(job, { hop: { destination: SANDBOX }, domain: SANDBOX, ...times });
-      return heldOf(job, { ...this.#admissions.firstHop(job.recipient), ...times });
+      if (job.mode === 'sandbox')
+        return deliveryItemOf(job, { hop: { destination: SANDBOX }, domain: SANDBOX, ...times });
+      return deliveryItemOf(job, { ...this.#admissions.firstHop(job.recipient), ...times });
     });
   }
 

@@ -20,12 +20,10 @@ test('finds a new message by any spelling of its address, or by its subject with
   const waitFor = async (to: string | null, subject: string | null = null) => {
     const begun = Promise.withResolvers<undefined>();
     const came = waitForMail({
-      ...{
-        accountId: 'acc_a',
-        filter: { to, subject, tag: null, sinceMs: null },
-        signal: stop.signal,
-        timeoutMs: 20_000,
-      },
+      accountId: 'acc_a',
+      filter: { to, subject, tag: null, sinceMs: null },
+      signal: stop.signal,
+      timeoutMs: 20_000,
       look: async () => begun.resolve(undefined) as undefined,
     });
     await begun.promise;

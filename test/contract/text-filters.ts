@@ -171,8 +171,14 @@ export const partsOfManyTexts: Scenario = async (stage) => {
 };
 
 const eventPage = (accountId: string) => ({
-  ...{ accountId, mode: 'live' as const, order: 'desc' as const, after: null, limit: 10 },
-  ...{ messageId: null, sinceMs: null, untilMs: null },
+  accountId,
+  mode: 'live' as const,
+  order: 'desc' as const,
+  after: null,
+  limit: 10,
+  messageId: null,
+  sinceMs: null,
+  untilMs: null,
 });
 
 /** Simulates a mail to an address of an inbound route. */
@@ -255,8 +261,14 @@ export const inboxFilters: Scenario = async (stage) => {
   for (const mail of mails) await stage.act(acceptOperation, mail);
   const ids = mails.flatMap(idsOf);
   const page = {
-    ...{ accountId, nowMs: stage.nowMs + 1_000, before: null, limit: 10 },
-    ...{ to: null, subject: null, tag: null, sinceMs: null },
+    accountId,
+    nowMs: stage.nowMs + 1_000,
+    before: null,
+    limit: 10,
+    to: null,
+    subject: null,
+    tag: null,
+    sinceMs: null,
   };
   for (const [filter, indexes] of [
     [{ to: 'жанна@пример.EXAMPLE' }, [0]],

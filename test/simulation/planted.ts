@@ -287,8 +287,8 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'sandbox mail is delivered': {
     file: 'delivery/worker.ts',
-    find: "      if (job.mode === 'sandbox') return heldOf(",
-    replace: "      if (job.mode === 'sandbox' && job.attempts < 0) return heldOf(",
+    find: "      if (job.mode === 'sandbox') return deliveryItemOf(",
+    replace: "      if (job.mode === 'sandbox' && job.attempts < 0) return deliveryItemOf(",
     also: {
       file: 'delivery/attempt/attempt.ts',
       find: "if (job.mode === 'sandbox') return unsent(",

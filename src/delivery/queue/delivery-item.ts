@@ -1,4 +1,4 @@
-/** A message held by this process, and its next hop. */
+/** A message in the memory of this process, and its next hop. */
 import type { DeliveryJob } from '../../messages/messages.ts';
 import { claimedItem, type Item } from '../../work/work.ts';
 import type { PreparedEmail } from '../attempt/prepare.ts';
@@ -60,8 +60,8 @@ export function accountOfLane(lane: string): string {
   return slash === -1 ? lane : lane.slice(0, slash);
 }
 
-/** Returns an item for a claimed job. Its content is held once for all recipients: the item owns the job from here on. */
-export function heldOf(
+/** Returns an item for a claimed job. Its content is stored once for all recipients: the item owns the job from here on. */
+export function deliveryItemOf(
   job: DeliveryJob,
   { hop, domain, claimedMs, leaseUntilMs }: Pick<DeliveryItem, 'hop' | 'domain' | 'claimedMs' | 'leaseUntilMs'>,
 ): DeliveryItem {

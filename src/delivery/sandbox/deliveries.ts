@@ -21,7 +21,7 @@ import { claimChosen, timeOf } from '../../work/work.ts';
 import { SANDBOX } from '../destinations/registry.ts';
 import { classify } from '../outcome/outcome.ts';
 import { claimOperation } from '../queue/claim.ts';
-import { type DeliveryItem, heldOf } from '../queue/delivery-item.ts';
+import { type DeliveryItem, deliveryItemOf } from '../queue/delivery-item.ts';
 import { failureDetail, type ResultMetrics, Results, suppressedSettlementOf } from '../record/results.ts';
 import type { Settlement } from '../record/settle.ts';
 import { COMPLAINT, HOST, SHOWN, simulatedReply, simulateSandbox } from './simulate.ts';
@@ -62,7 +62,7 @@ export function createSandboxDeliveries(deps: SandboxDeliveryDeps): SandboxDeliv
         claimedMs: request.nowMs,
         leaseUntilMs: request.nowMs + request.leaseMs,
       };
-      return { items: jobs.map((job) => heldOf(job, place)), taken, overQuota: [] };
+      return { items: jobs.map((job) => deliveryItemOf(job, place)), taken, overQuota: [] };
     },
     deadLetter: (item) => results.deadLetter(item),
     withoutAttempt: (item) => results.withoutAttempt(item),

@@ -16,9 +16,9 @@ export interface ThreadSetup {
   operationsModule: string;
 }
 
-/** As in roles/serve.ts: when to collect the garbage of loading, 4 MB per thread. The threads of a process do so at different times. */
+/** When to collect the garbage of loading, 4 MB per thread (see roles/serve.ts). The threads of a process do so at different times. */
 const COLLECT_AFTER_MS = { write: 10_500, read: 11_000, search: 11_500 };
-/** As in cli/serve.ts: a thread whose process is killed would leave no compiled code. */
+/** When to write the compiled code: a thread whose process is killed would leave none. */
 const FLUSH_AFTER_MS = 500;
 
 type Message = ThreadRequest | 'close' | 'checkpoint';
