@@ -41,7 +41,7 @@ export function startNoticeRounds<T>(
         } catch (error) {
           if (error instanceof Unavailable) throw error;
           const { accountId } = notice;
-          log.warn({ accountId, cause: (error as Error).message }, 'account notification failed');
+          log.warn({ accountId, error: (error as Error).message }, 'account notification failed');
           continue;
         }
         await sent(one);

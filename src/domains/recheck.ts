@@ -97,7 +97,7 @@ async function sendDueNotices({ database, log, notify }: DomainChecksOptions): P
       await notify(noticeOf(notice));
     } catch (error) {
       if (error instanceof Unavailable) throw error;
-      log.warn({ domain: domain.domain, cause: (error as Error).message }, 'account notification failed');
+      log.warn({ domain: domain.domain, error: (error as Error).message }, 'account notification failed');
       continue;
     }
     await database.execute(noticeGivenOperation, { id: domain.id, kind });

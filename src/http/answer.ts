@@ -71,7 +71,7 @@ export function thrownFailure(error: unknown, log: Log): Failure {
   }
   if (error instanceof Unavailable) {
     // The stack is omitted, because an outage logs this line for every request.
-    log.warn({ err: error.message }, 'request rejected: a dependency is unavailable');
+    log.warn({ error: error.message }, 'request rejected: a dependency is unavailable');
     return failure(error.failureCode);
   }
   log.error({ err: error }, 'request failed');

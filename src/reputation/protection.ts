@@ -130,7 +130,7 @@ async function sendDueNotices({ database, log, notify }: ProtectionOptions): Pro
       await notify(noticeOf(protection));
     } catch (error) {
       if (error instanceof Unavailable) throw error;
-      log.warn({ accountId, cause: (error as Error).message }, 'account notification failed');
+      log.warn({ accountId, error: (error as Error).message }, 'account notification failed');
       continue;
     }
     await database.execute(protectionNoticeGivenOperation, protection);

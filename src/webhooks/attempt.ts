@@ -226,7 +226,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, WebhookSettlement>
     try {
       return this.#targetOf(row);
     } catch (error) {
-      this.#deps.log.error({ webhook: row.id, cause: (error as Error).message }, 'webhook secret cannot be decrypted');
+      this.#deps.log.error({ webhook: row.id, error: (error as Error).message }, 'webhook secret cannot be decrypted');
       return undefined;
     }
   }

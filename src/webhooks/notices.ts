@@ -62,7 +62,7 @@ export async function sendDueNotices({ database, clock, log, notify }: NoticeDep
       try {
         await notify(noticeOf(notice));
       } catch (error) {
-        log.warn({ webhook: webhookId, cause: (error as Error).message }, 'account notification failed');
+        log.warn({ webhook: webhookId, error: (error as Error).message }, 'account notification failed');
         againAtMs = clock.now() + RETRY_MS;
       }
       await database.execute(settleNoticeOperation, { lease: { seq, fence }, againAtMs });

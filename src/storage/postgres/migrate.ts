@@ -41,7 +41,7 @@ export async function connectPatiently({
       if (!isTransient(error) || performance.now() > until) {
         throw new Error(`the database ${shownAddress(address)} cannot be used: ${message}`, { cause: error });
       }
-      if (!isLogged) log.warn({ err: message }, 'database unreachable; retrying for 30 s');
+      if (!isLogged) log.warn({ error: message }, 'database unreachable; retrying for 30 s');
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
@@ -96,7 +96,7 @@ export async function migratePostgres(migration: PostgresMigration): Promise<str
         if (kind !== 'again' || isKeyTaken || drop || attempts >= MAX_ATTEMPTS) throw error;
         attempts += 1;
         await client.query('ROLLBACK');
-        migration.log.warn({ err: reason }, 'migration interrupted by other nodes; trying it again');
+        migration.log.warn({ error: reason }, 'migration interrupted by other nodes; trying it again');
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
       }
     }

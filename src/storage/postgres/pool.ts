@@ -196,7 +196,7 @@ export class PostgresPool {
   #fail(error: Error): void {
     if (this.#closing) return;
     const where = shownAddress(this.#options.address);
-    if (this.#state.ready) this.#options.log.error({ where, err: error.message }, 'database not ready');
+    if (this.#state.ready) this.#options.log.error({ where, error: error.message }, 'database not ready');
     // The public reason only says where the cause is.
     const isAnswer = (error as { severity?: string }).severity !== undefined || error instanceof UnsuitableServer;
     const reason = isAnswer ? 'the database cannot be used' : 'the database cannot be reached';

@@ -54,7 +54,7 @@ export function startCheckpointer(options: CheckpointerOptions): Running {
       };
       const failed = (error: unknown): void => {
         current.off('message', done);
-        options.log.warn({ err: String(error) }, 'checkpoint thread failed');
+        options.log.warn({ error: String(error) }, 'checkpoint thread failed');
         worker = undefined;
         resolve(false);
       };
