@@ -16,7 +16,7 @@ import { after, type TestContext, test } from 'node:test';
 import { newSecret, secretKeyOf, signatureOf } from '../../src/webhooks/sign.ts';
 import type { JsonObject } from '../kit/api.ts';
 import { missing } from '../kit/requirements.ts';
-import { type Service, startService } from '../kit/start-service.ts';
+import { PROGRAM, type Service, startService } from '../kit/start-service.ts';
 import { TEST_LOGO } from '../kit/test-logo.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -78,8 +78,8 @@ head -c 2500000 /dev/urandom > report.pdf
 
 /** The document that runs npx itself. */
 const WITH_NPX = 'README.md';
-/** In the other documents this function replaces npx, whose own start takes longer than most commands. */
-const NPX = 'npx() { test "$1" = postrider; shift; node bin/postrider.js "$@"; }\n';
+/** In the other documents this function replaces npx, whose own start takes longer than most commands, and runs the built program. */
+const NPX = `npx() { test "$1" = postrider; shift; node '${PROGRAM}' "$@"; }\n`;
 
 function commandOf({ language, code, runsOn, line }: Block): string {
   const end = 'END-OF-BLOCK';

@@ -14,7 +14,8 @@ import { waitUntil } from './wait-until.ts';
 const root = path.resolve(import.meta.dirname, '../..');
 /** The variable that contains the path of the built program during a run of tests. */
 export const RUN_PROGRAM = 'TEST_PROGRAM';
-const MAIN = process.env[RUN_PROGRAM] ?? path.join(root, 'bin/postrider.js');
+/** The program that tests start. */
+export const PROGRAM = process.env[RUN_PROGRAM] ?? path.join(root, 'bin/postrider.js');
 const START_TIMEOUT_MS = 60_000;
 
 /** Processes that must not outlive the test, however it ends. */
@@ -128,7 +129,7 @@ export async function runCommand(
   try {
     const env = environment(options.dataDir, options.env);
     const [program = process.execPath, ...before] = [...(options.wrapper ?? []), process.execPath];
-    const done = await promisify(execFile)(program, [...before, options.program ?? MAIN, ...args], {
+    const done = await promisify(execFile)(program, [...before, options.program ?? PROGRAM, ...args], {
       cwd: options.cwd ?? root,
       env,
       timeout: 60_000,
@@ -158,7 +159,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     other = how.program;
     const [program = process.execPath, ...before] = [...(how.wrapper ?? []), process.execPath];
     const env = environment(dataDir, how.env);
-    child = spawn(program, [...before, how.program ?? MAIN, 'serve', ...(how.args ?? [])], {
+    child = spawn(program, [...before, how.program ?? PROGRAM, 'serve', ...(how.args ?? [])], {
       cwd: root,
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
