@@ -102,6 +102,17 @@ test('the same call reuses its approval request, and another call creates one', 
   assert.notEqual((await ask({ ...args, subject: 'Other' })).approvalId, first.approvalId);
 });
 
+test('no one is asked to approve an email that the service would reject', async () => {
+  const unverified = await agent.tool('send_email', { ...EMAIL, from: 'a@unverified.example' });
+  assert.equal(unverified.isError, true);
+  assert.match(unverified.content[0].text, /^SENDER_NOT_VERIFIED: /);
+  const missing = await agent.tool('send_email', { ...EMAIL, text: 'Hi {{name}}' });
+  assert.match(missing.content[0].text, /^TEMPLATE_VARIABLE_MISSING: .*name/);
+  await app.live.patch('/account', { missingVariables: 'empty' });
+  pendingOf(await agent.tool('send_email', { ...EMAIL, text: 'Hi {{name}}' }));
+  await app.live.patch('/account', { missingVariables: 'error' });
+});
+
 test('a declined request is not sent', async () => {
   const before = (await messages()).length;
   const { approvalId, digest } = await ask({ ...EMAIL, subject: 'Declined' });

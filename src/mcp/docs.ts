@@ -10,7 +10,7 @@ import { PROGRAM_FOLDER } from '../base/program-files.ts';
 import { staticRoutes } from '../http/files.ts';
 import { defineRoute, type RouteDefinition } from '../http/route.ts';
 import { closed } from '../http/validate.ts';
-import { defineTool, found, invalidArgument, type ToolDefinition } from './tool.ts';
+import { defineTool, found, foundPiece, invalidArgument, type ToolDefinition } from './tool.ts';
 import { cursor, text } from './tools-mail.ts';
 
 const ROOT = path.join(PROGRAM_FOLDER, 'docs');
@@ -158,7 +158,6 @@ export function createDocs(read: () => Promise<DocsPage[]> = readDocs): () => Pr
   };
 }
 
-const PAGE_CHARACTERS = 8_000;
 const EXCERPT = 1_200;
 
 export function searchDocs(docs: () => Promise<DocsIndex>): ToolDefinition {
@@ -177,17 +176,17 @@ export function searchDocs(docs: () => Promise<DocsIndex>): ToolDefinition {
   });
 }
 
-function pageOf({ pages }: DocsIndex, name: string, after = '0') {
+function pageOf({ pages }: DocsIndex, name: string, after: string | undefined) {
   const known = pages.find(({ path: file }) => file === name.replace(/^\/?(?:docs\/)?/, ''));
   if (known === undefined)
     return invalidArgument(`\`page\` must be a page from the search results, such as guides/send.md, not ${name}.`);
-  const offset = Number(after);
-  if (!Number.isSafeInteger(offset) || offset < 0)
-    return invalidArgument('`cursor` must be the nextCursor of the previous result.');
-  const content = known.markdown.slice(offset, offset + PAGE_CHARACTERS);
-  const next = offset + content.length;
-  const nextCursor = next < known.markdown.length ? String(next) : null;
-  return found({ page: known.path, title: known.title, text: content, nextCursor }, { isTrusted: true });
+  const dataOf = (piece: string, nextCursor: string | null) => ({
+    page: known.path,
+    title: known.title,
+    text: piece,
+    nextCursor,
+  });
+  return foundPiece(known.markdown, after, dataOf, { isTrusted: true });
 }
 
 const PLAIN = 'text/plain; charset=utf-8';

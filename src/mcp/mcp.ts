@@ -18,7 +18,10 @@ export type { ChangeDeps } from './changes.ts';
 export { createDocs, type DocsIndex, docsTextRoutes, llmsFullText, llmsText, readDocs } from './docs.ts';
 
 const PREFIX = '/mcp';
-const UNAUTHORIZED = refuse(failure('UNAUTHORIZED'));
+/** It names the header of MCP clients instead of those of the API. */
+const UNAUTHORIZED = refuse(
+  failure('UNAUTHORIZED', { message: 'Authentication failed. Send a valid API key as Authorization: Bearer.' }),
+);
 const FOREIGN_ORIGIN = refuse(
   failure('FORBIDDEN', { message: 'The Origin header must be the origin of this service. Correct or omit it.' }),
 );
@@ -68,9 +71,11 @@ export function createMcp(deps: McpDeps): Mcp {
     tools,
   });
   const identify = createIdentify<Caller>({
-    authenticate: ({ authorization, 'x-api-key': apiKey }): Result<Caller> | Promise<Result<Caller>> => {
+    authenticate: async ({ authorization, 'x-api-key': apiKey }): Promise<Result<Caller>> => {
       const key = bearerToken(authorization) ?? single(apiKey);
-      return key === undefined ? UNAUTHORIZED : deps.callers.ofKey(key);
+      if (key === undefined) return UNAUTHORIZED;
+      const caller = await deps.callers.ofKey(key);
+      return !caller.ok && caller.failure.code === 'UNAUTHORIZED' ? UNAUTHORIZED : caller;
     },
   });
   return {

@@ -203,6 +203,7 @@ test('a missing or unknown key gets a 401 challenge, and X-Api-Key is accepted',
     assert.equal(answer.status, 401);
     assert.match(answer.headers['www-authenticate']!, /^Bearer/);
     assert.equal(answer.body.jsonrpc, '2.0');
+    assert.match(answer.body.error.message, /Authorization: Bearer/);
     assert.ok(!answer.text.includes('pr_live_x'));
   }
   const answer = await api.call({ method: 'POST', path: '/mcp', body, headers: { 'x-api-key': key } });

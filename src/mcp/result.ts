@@ -42,6 +42,35 @@ export function fits(data: Record<string, unknown>, options: ResultOptions = {})
   return bytesOf(render(data, options)) <= MOST_BYTES;
 }
 
+/** Characters of a piece of a long text. A piece is halved until its result fits, unless it is already this short. */
+const PIECE_CHARACTERS = 8_000;
+const SHORTEST_PIECE = 250;
+
+/** Returns the offset before `end` at which a text can be cut without separating the halves of a surrogate pair. */
+function cutBefore(source: string, end: number): number {
+  const isInPair = end < source.length && /[\ud800-\udbff]/.test(source[end - 1]!);
+  return isInPair ? end - 1 : end;
+}
+
+/**
+ * Returns the data with a piece of a long text that fits into a result: `dataOf` gets the piece and the cursor of the next one, null at the
+ * end. `after` is the cursor of this piece: an offset in UTF-16 code units. Returns undefined if it is not valid.
+ */
+export function pieceOf(
+  source: string,
+  after: string | undefined,
+  dataOf: (piece: string, nextCursor: string | null) => Record<string, unknown>,
+  options: ResultOptions = {},
+): Record<string, unknown> | undefined {
+  const offset = Number(after ?? '0');
+  if (!Number.isSafeInteger(offset) || offset < 0) return undefined;
+  for (let characters = PIECE_CHARACTERS; ; characters = Math.floor(characters / 2)) {
+    const end = cutBefore(source, offset + characters);
+    const data = dataOf(source.slice(offset, end).toWellFormed(), end < source.length ? String(end) : null);
+    if (characters <= SHORTEST_PIECE || fits(data, options)) return data;
+  }
+}
+
 /** Shortens texts and lists, and appends how much was omitted. */
 function shorten(value: unknown, characters: number, elements: number): unknown {
   if (typeof value === 'string') {

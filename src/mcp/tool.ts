@@ -5,7 +5,7 @@ import { type Failure, failure, type Result, refuse } from '../base/failure.ts';
 import type { InnerAnswer, InnerCall } from '../http/inner-calls.ts';
 import type { Method } from '../http/route.ts';
 import type { Change, ChangeResult } from './changes.ts';
-import { fits, type ResultOptions } from './result.ts';
+import { fits, pieceOf, type ResultOptions } from './result.ts';
 
 export interface ToolContext {
   caller: Caller;
@@ -48,6 +48,34 @@ export const found = (data: Record<string, unknown>, options?: ResultOptions): T
 
 export const invalidArgument = (message: string): { ok: false; failure: Failure } =>
   refuse(failure('INVALID_REQUEST', { message }));
+
+/** Returns a piece of a long text with the other data of its result; `dataOf` is that of `pieceOf`. */
+export function foundPiece(
+  source: string,
+  after: string | undefined,
+  dataOf: Parameters<typeof pieceOf>[2],
+  options?: ResultOptions,
+): ToolAnswer {
+  const data = pieceOf(source, after, dataOf, options);
+  if (data === undefined) return invalidArgument('`cursor` must be the nextCursor of the previous result.');
+  return found(data, options);
+}
+
+/**
+ * Returns the JSON object of a successful call. If its html is too long for a result, the first one has the start of the html, and the
+ * next ones have only the following pieces.
+ */
+export function objectWithHtml(response: InnerAnswer, after: string | undefined): ToolAnswer {
+  if (!response.ok) return response;
+  const data = response.body as Record<string, unknown>;
+  const { html, ...rest } = data;
+  if (typeof html !== 'string' || (after === undefined && fits(data))) return found(data);
+  return foundPiece(html, after, (piece, nextCursor) => ({
+    ...(after === undefined && rest),
+    html: piece,
+    nextCursor,
+  }));
+}
 
 /** Returns the JSON object of a successful call. */
 export function objectOf(response: InnerAnswer): ToolAnswer {

@@ -9,6 +9,7 @@ import {
   listAll,
   listOf,
   objectOf,
+  objectWithHtml,
   segment,
   type ToolAnswer,
   type ToolContext,
@@ -230,7 +231,7 @@ const listTemplates = defineTool({
   description: 'Lists templates, or returns one with its source and variables.',
   schema: closed({ id: text(255), limit, cursor }),
   run: async (context, { id, limit: most, cursor: after }) => {
-    if (id !== undefined) return objectOf(await context.call('GET', `/templates/${segment(id)}`));
+    if (id !== undefined) return objectWithHtml(await context.call('GET', `/templates/${segment(id)}`), after);
     return listOf(context, '/templates', { cursor: after }, { limit: most, pick: withoutSources });
   },
 });
@@ -252,11 +253,12 @@ const renderTemplate = defineTool({
     templateVariables: Type.Optional(
       Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: {}, maxProperties: 10_000 }),
     ),
+    cursor,
   }),
-  run: async (context, { id, templateVariables, ...sources }) => {
+  run: async (context, { id, templateVariables, cursor: after, ...sources }) => {
     const path = id === undefined ? '/templates/render' : `/templates/${segment(id)}/render`;
     const body = id === undefined ? { ...sources, templateVariables } : { templateVariables };
-    return objectOf(await context.call('POST', path, { body: withoutAbsent(body) }));
+    return objectWithHtml(await context.call('POST', path, { body: withoutAbsent(body) }), after);
   },
 });
 

@@ -7,12 +7,15 @@ import { Type } from '../http/schema-type.ts';
 import { closed, mapOf, oneOf } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
 import { MESSAGE_STATUSES } from '../messages/messages.ts';
+import { type DryRun, refusalAfter } from '../send/dry-run.ts';
 import {
   defineTool,
   found,
+  foundPiece,
   invalidArgument,
   listOf,
   objectOf,
+  objectWithHtml,
   segment,
   type ToolAnswer,
   type ToolContext,
@@ -75,6 +78,8 @@ const sendEmail = defineTool({
     // A dry run comes first: the agent gets refusals immediately, and no one has to approve an email that cannot be sent.
     const checked = await context.call('POST', '/send', { query: { dryRun: true }, body });
     if (!checked.ok) return checked;
+    const refusal = refusalAfter(checked.body as unknown as DryRun, context.caller.account.settings);
+    if (refusal !== undefined) return refuse(refusal);
     const from = parseAddress(body.from ?? '');
     if (from.ok && !maySendAs(context.caller.allowedSenders, from.value)) return SENDER_NOT_ALLOWED;
     return context.change({ tool: 'send_email', call: { method: 'POST', path: '/send', body, idempotencyKey } });
@@ -86,8 +91,9 @@ const previewEmail = defineTool({
   title: 'Preview an email',
   description:
     'Validates and renders an email like send_email, but sends nothing. Returns content, size, and warnings.',
-  schema: closed(email),
-  run: async (context, body) => objectOf(await context.call('POST', '/send', { query: { dryRun: true }, body })),
+  schema: closed({ ...email, cursor }),
+  run: async (context, { cursor: after, ...body }) =>
+    objectWithHtml(await context.call('POST', '/send', { query: { dryRun: true }, body }), after),
 });
 
 const findMessages = defineTool({
@@ -113,7 +119,6 @@ const findMessages = defineTool({
       : listOf(context, '/messages', { ...filters, cursor: after }, { limit: pageSize }),
 });
 
-const CONTENT_CHARACTERS = 6_000;
 const MAX_CONTENT_BYTES = 20_000_000;
 
 async function bytesOf(content: string | Buffer | Readable): Promise<Buffer> {
@@ -132,16 +137,11 @@ async function bytesOf(content: string | Buffer | Readable): Promise<Buffer> {
 
 /** Returns a piece of the source of a message. The cursor is the offset of the next piece. */
 async function contentOf(context: ToolContext, id: string, after: string | undefined): Promise<ToolAnswer> {
-  const offset = Number(after ?? '0');
-  if (!Number.isSafeInteger(offset) || offset < 0)
-    return invalidArgument('`cursor` must be the nextCursor of the previous result.');
   const kind = id.startsWith('inb_') ? 'inbound' : 'messages';
   const response = await context.call('GET', `/${kind}/${segment(id)}/content`);
   if (!response.ok) return response;
   const source = (await bytesOf(response.content ?? '')).toString('utf8');
-  const content = source.slice(offset, offset + CONTENT_CHARACTERS);
-  const next = offset + content.length;
-  return found({ id, content, nextCursor: next < source.length ? String(next) : null });
+  return foundPiece(source, after, (content, nextCursor) => ({ id, content, nextCursor }));
 }
 
 /** Returns the advice of the incidents at the recipient domain of a delayed or bounced message. */

@@ -3,8 +3,8 @@
  * hurt delivery. Whatever refuses a real send because of its form also refuses the dry run; missing variables, an unverified sender, and an
  * email that is too large become warnings.
  */
-import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
-import type { Failure } from '../base/failure.ts';
+import { type AccountSettings, MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
+import { type Failure, failure } from '../base/failure.ts';
 import { composeSkeleton, type FileBySize } from '../mail/compose/compose.ts';
 import { newMessageId } from '../mail/compose/header.ts';
 import type { Database } from '../storage/database.ts';
@@ -37,6 +37,22 @@ export interface DryRun {
 
 /** Returns known problems for live mail of a verified sender, by account and domain. */
 export type SenderAdvice = (accountId: string, fromDomain: string) => Promise<Warning[]>;
+
+/** Warnings that name the reason for which a real send is refused. */
+const REFUSALS = ['SENDER_NOT_VERIFIED', 'EMAIL_SIZE_EXCEEDED', 'TEMPLATE_VARIABLE_MISSING'] as const;
+
+/** Returns why a real send of the same email would be refused; undefined if nothing that the dry run checks refuses it. */
+export function refusalAfter(
+  { warnings }: Pick<DryRun, 'warnings'>,
+  { missingVariables }: Pick<AccountSettings, 'missingVariables'>,
+): Failure | undefined {
+  for (const code of REFUSALS) {
+    if (code === 'TEMPLATE_VARIABLE_MISSING' && missingVariables !== 'error') continue;
+    const warning = warnings.find((one) => one.code === code);
+    if (warning !== undefined) return failure(code, { message: warning.message });
+  }
+  return undefined;
+}
 
 interface ShownMail {
   filled: FilledMail;
