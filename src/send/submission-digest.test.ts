@@ -58,6 +58,17 @@ test('lines that look like delimiters, and text around a boundary, are included 
   assert.ok(runningMs() - started < 2_000);
 });
 
+test('a boundary that no Content-Type field declares is content', () => {
+  const bodies = ['price, boundary=north', 'price, boundary=south', 'boundary=x\r\n--x\r\nA', 'boundary=y\r\n--y\r\nA'];
+  const plain = (body: string): string => `Content-Type: text/plain\r\nSubject: a\r\n boundary=s\r\n\r\n${body}\r\n`;
+  for (const mailOf of [plain, (body: string) => mail({ body })]) {
+    assert.equal(new Set(bodies.map((body) => digestOf(mailOf(body)))).size, bodies.length);
+  }
+  assert.notEqual(digestOf(plain('').replace('boundary=s', 'boundary=t')), digestOf(plain('')));
+  const folded = (boundary: string): string => mail({ boundary }).replace('mixed; ', 'mixed;\r\n\t');
+  assert.equal(digestOf(folded('one')), digestOf(folded('two')));
+});
+
 test('the digest is the same for any chunks', () => {
   const whole = digestOf(mail());
   for (const size of [1, 2, 3, 7, 50, 101]) assert.equal(digestOf(mail(), size), whole, `chunks of ${size}`);

@@ -1,19 +1,18 @@
 /**
  * Digest of a submitted mail for its Idempotency-Key. A client that repeats a submission often composes the mail again, with another date,
- * Message-ID, and part boundaries. The digest leaves these out and covers everything else: two messages with the same digest have the same
- * content. It streams, and holds at most the header or the line at the end of a chunk.
+ * Message-ID, and part boundaries. The digest leaves these out, boundaries only where Content-Type fields declare them, and covers
+ * everything else: two messages with the same digest have the same content. It streams, and holds at most the header or the line at the end of a chunk.
  */
 import { createHash } from 'node:crypto';
 import { endOfHeader, headerFields } from '../mail/mime/header-fields.ts';
 
 const VOLATILE = new Set(['date', 'message-id', 'received']);
 const CRLF = Buffer.from('\r\n');
-/** The word `boundary`, as mailers write it. */
-const NEEDLES = ['oundary', 'OUNDARY'].map((text) => Buffer.from(text));
+const CONTENT_TYPE = /^content-type[ \t]*:/i;
 const DECLARED = /(boundary)[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;]+)/gi;
 /** More boundaries are not realistic; their lines are compared like any other. */
 const MOST_BOUNDARIES = 2_000;
-const DASH = 45;
+const [DASH, SPACE, TAB] = [45, 32, 9];
 
 interface SubmissionDigest {
   update(chunk: Buffer): void;
@@ -27,10 +26,15 @@ export function createSubmissionDigest(): SubmissionDigest {
   let held: Buffer = Buffer.alloc(0);
   let inHeader = true;
 
-  /** Returns whether the line separates parts (RFC 2046 §5.1.1). */
-  const isDelimiter = (line: string): boolean => {
+  /** Whether the next line belongs to the header of the mail or of a part, and whether to its Content-Type field. */
+  let isInFields = true;
+  let isInContentType = false;
+
+  /** Returns whether the line starts or ends a part (RFC 2046 §5.1.1); undefined if it does neither. */
+  const delimiterOf = (line: string): 'start' | 'end' | undefined => {
     const text = line.trimEnd().slice(2);
-    return boundaries.has(text) || (text.endsWith('--') && boundaries.has(text.slice(0, -2)));
+    if (boundaries.has(text)) return 'start';
+    return text.endsWith('--') && boundaries.has(text.slice(0, -2)) ? 'end' : undefined;
   };
 
   /** Returns the line without the boundaries that it declares. */
@@ -41,22 +45,31 @@ export function createSubmissionDigest(): SubmissionDigest {
       return name;
     });
 
+  /** Returns the bytes that are hashed for a line of a header, if they differ from the line. */
+  const fieldLine = (lines: Buffer, at: number, end: number): string | undefined => {
+    if (end - at === CRLF.length) {
+      isInFields = false;
+      return undefined;
+    }
+    const line = lines.toString('latin1', at, end);
+    const isContinued = lines[at] === SPACE || lines[at] === TAB;
+    if (!isContinued) isInContentType = CONTENT_TYPE.test(line);
+    return isInContentType ? declare(line) : undefined;
+  };
+
   /** Hashes whole lines except what is left out. */
   const take = (lines: Buffer): void => {
-    const declaredAt = NEEDLES.map((needle) => lines.indexOf(needle));
     let run = 0;
     for (let at = 0; at < lines.length; ) {
       const end = lines.indexOf(CRLF, at) + CRLF.length;
       let other: string | undefined;
-      if (lines[at] === DASH && lines[at + 1] === DASH) {
-        if (isDelimiter(lines.toString('latin1', at, end))) other = '--\r\n';
-      } else if (declaredAt.some((found) => found !== -1 && found < end)) {
-        other = declare(lines.toString('latin1', at, end));
-        for (const [index, needle] of NEEDLES.entries()) {
-          const found = declaredAt[index]!;
-          if (found !== -1 && found < end) declaredAt[index] = lines.indexOf(needle, end);
-        }
-      }
+      const isDashed = lines[at] === DASH && lines[at + 1] === DASH;
+      const delimiter = isDashed ? delimiterOf(lines.toString('latin1', at, end)) : undefined;
+      if (delimiter !== undefined) {
+        other = '--\r\n';
+        isInFields = delimiter === 'start';
+        isInContentType = false;
+      } else if (isInFields) other = fieldLine(lines, at, end);
       if (other !== undefined) {
         hash.update(lines.subarray(run, at));
         hash.update(other, 'latin1');
