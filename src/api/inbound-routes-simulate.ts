@@ -28,6 +28,7 @@ import { domainToAscii, parseAddress } from '../mail/address.ts';
 import { compose } from '../mail/compose/compose.ts';
 import { findMessageOperation, INLINE_BYTES } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
+import { contentIdIssue, lineBreakIssue } from '../send/check.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 
@@ -158,7 +159,24 @@ function issuesOf({ to, from, raw, ...parts }: Partial<SimulatedMail>): Issue[] 
   if (raw !== undefined)
     for (const field of PART_FIELDS)
       if (parts[field] !== undefined) issues.push({ field, message: 'is not allowed together with raw' });
-  return issues;
+  return [...issues, ...headerIssues(parts)];
+}
+
+type Attachments = readonly (Partial<NonNullable<SimulatedMail['attachments']>[number]> | undefined)[];
+
+/** Returns the issues of the parts that become values of header fields. Attachments that do not match the schema are incomplete. */
+function headerIssues({ subject, inReplyTo, attachments = [] }: Partial<SimulatedMail>): Issue[] {
+  const files: Attachments = attachments;
+  const found: [field: string, message: string | undefined][] = [
+    ['subject', lineBreakIssue(subject)],
+    ['inReplyTo', lineBreakIssue(inReplyTo)],
+  ];
+  for (const [index, file] of files.entries()) {
+    const { name, contentId } = file ?? {};
+    found.push([`attachments[${index}].name`, lineBreakIssue(name)]);
+    if (contentId !== undefined) found.push([`attachments[${index}].contentId`, contentIdIssue(contentId)]);
+  }
+  return found.flatMap(([field, message]) => (message === undefined ? [] : [{ field, message }]));
 }
 
 export function simulateInboundRoute(deps: SimulateInboundDeps): RouteDefinition<Caller> {

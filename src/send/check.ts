@@ -163,8 +163,9 @@ function checkContent(body: SendBody, issues: Issue[]): void {
   if (issue !== undefined) issues.push({ field: 'subject', message: issue });
 }
 
-function lineBreakIssue(text: string): string | undefined {
-  return hasForbiddenControl(text) ? 'has a line break or another control character' : undefined;
+/** Returns the issue of a value of a header field, or undefined if it is valid or absent. */
+export function lineBreakIssue(text: string | undefined): string | undefined {
+  return text !== undefined && hasForbiddenControl(text) ? 'has a line break or another control character' : undefined;
 }
 
 /** Values are in no header, so they can have line breaks. A name is that of a header in mail that is submitted over SMTP. */
@@ -281,7 +282,8 @@ function readFiles(given: readonly (Partial<GivenFile> | undefined)[] | undefine
   return files;
 }
 
-function contentIdIssue(contentId: string): string | undefined {
+/** Returns the issue of the Content-ID of a file, or undefined if it is valid. */
+export function contentIdIssue(contentId: string): string | undefined {
   return /^[\x21-\x7e]+$/.test(contentId) && !/[<>"]/.test(contentId)
     ? undefined
     : 'must contain only visible ASCII characters, without spaces, quotes, or angle brackets';

@@ -204,6 +204,22 @@ test('links cannot be altered, and mail to unknown recipients is rejected', asyn
   const mixed = { to: 'plain@in.shop.example', from: 'x y', raw: 'x', text: 'x' };
   const refused = await service.sandboxApi.post('/sandbox/inbound', mixed);
   assert.deepEqual(refused.body.error.details.map(({ field }: JsonObject) => field).sort(), ['from', 'text']);
+  const file = { contentType: 'text/plain', content: 'eA==' };
+  for (const [field, parts] of [
+    ['subject', { subject: 'x\r\nBcc: z' }],
+    ['subject', { subject: 'x\u2028y' }],
+    ['inReplyTo', { inReplyTo: '<a\u0007@x.example>' }],
+    ['attachments[0].name', { attachments: [{ ...file, name: 'a\r\nb' }] }],
+    ['attachments[0].contentId', { attachments: [{ ...file, name: 'a', contentId: 'é' }] }],
+  ] as const) {
+    const mail = { to: 'plain@in.shop.example', from: 'a@x.example', ...parts };
+    const { status, body } = await service.sandboxApi.post('/sandbox/inbound', mail);
+    assert.equal(status, 400, field);
+    assert.deepEqual(
+      body.error.details.map((one: JsonObject) => one.field),
+      [field],
+    );
+  }
   assert.equal((await service.api.post('/sandbox/inbound', { to: 'plain@in.shop.example', from: '' })).status, 403);
   await route({ match: 'small@in.shop.example', maxBytes: 1_000 });
   const large = { to: 'small@in.shop.example', from: 'a@x.example', text: 'x'.repeat(2_000) };
