@@ -276,6 +276,22 @@ test('the strongest reason of all files wins, even over an existing entry', asyn
   }
 });
 
+test('addresses that are not valid are counted, and do not stop the import', async () => {
+  const created = 1433800303;
+  const invalid = file('invalid-emails', [
+    { created, email: 'john@gmail..com', reason: 'Mail domain mentioned in email address is unknown' },
+    { created, email: 'test@@x.com', reason: 'Mail domain mentioned in email address is unknown' },
+    { created, email: 'i1@x.test', reason: 'Known bad domain' },
+  ]);
+  const complaints = file('invalid-spam', [{ created, email: 'nobody', ip: '10.63.202.100' }]);
+  const done = await json('sendgrid', invalid, complaints, '--yes');
+  assert.equal(done.suppressions.added, 1);
+  const reason = 'addresses that are not valid, which no message can be sent to';
+  assert.deepEqual(done.skipped, [{ reason, rows: 3 }]);
+  assert.equal((await service.sandboxApi.get('/suppressions/i1@x.test')).body.reason, 'bounce');
+  assert.match((await run('sendgrid', invalid)).stdout, /not imported\s+2 addresses that are not valid/);
+});
+
 const DOMAINS: [service: string, content: unknown, domains: string[]][] = [
   ['resend', { data: [{ id: '1', name: 'resend.test', status: 'verified', region: 'eu-west-1' }] }, ['resend.test']],
   ['postmark', { TotalCount: 1, Domains: [{ ID: 1, Name: 'Postmark.test', DKIMVerified: true }] }, ['postmark.test']],
@@ -316,7 +332,7 @@ const MALFORMED: [service: string, content: string, code: number, message: RegEx
   ['postmark', '{"Suppressions": [', 1, /is not valid JSON/],
   ['ses', '{"emailAddress":"a@x.test","reason":"BOUNCE"}\n{"emailAddress":', 1, /is not valid JSON from line 2 on/],
   ['mailgun', 'address,error\n"a@x.test,x\n', 1, /has an unclosed quote in line 2/],
-  ['mailgun', 'address,error\na@x.test,x\nnobody,x\n', 1, /line 3: the address "nobody" has no @|line 3: the address/],
+  ['mailgun', 'address,error\na@x.test,x\n,x\n', 1, /line 3: the address is empty/],
   [
     'ses',
     '{"SuppressedDestinationSummaries":[{"EmailAddress":"a@x.test","Reason":"MOOD"}]}',

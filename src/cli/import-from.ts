@@ -1,8 +1,8 @@
 /**
  * Implements `postrider import-from`: imports suppressions, domains, and templates that another service exported, over the HTTP API.
  * Without --yes it only prints what would change. The kind of a file is recognized by its content. All files are read before the first
- * change, and an invalid row stops the command. The command can be repeated: it keeps existing entries, except that a suppression with a
- * stronger reason or a later expiry replaces the existing one.
+ * change, and an invalid row stops the command; an address that is not valid is only counted, because it needs no suppression. The command
+ * can be repeated: it keeps existing entries, except that a suppression with a stronger reason or a later expiry replaces the existing one.
  */
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { SuppressionReason } from '../suppressions/suppressions.ts';
@@ -15,6 +15,7 @@ import { type ExportedTemplate, planTemplates, type TemplatePlan, templateReques
 /** Addresses per request: far below the limits of the API, so that an import does not delay sending. */
 const BATCH = 5_000;
 const PROBLEMS_LISTED = 20;
+const INVALID_ADDRESS = 'addresses that are not valid, which no message can be sent to';
 
 const STRENGTH: Record<SuppressionReason, number> = { manual: 1, bounce: 2, unsubscribe: 3, complaint: 3 };
 
@@ -74,8 +75,13 @@ function addRow(wanted: WantedChanges, row: ImportedRow, nowMs: number): string 
     wanted.templates.set(name, row.template);
     return undefined;
   }
+  if (row.suppress === '') return 'the address is empty';
   const address = parseAddress(row.suppress);
-  if (!address.ok) return `the address "${row.suppress}" ${address.reason}`;
+  if (!address.ok) {
+    // Services list malformed addresses that applications tried to send to. Postrider refuses them in a send, so they need no entry.
+    skip(INVALID_ADDRESS);
+    return undefined;
+  }
   const { reason, expiresAt } = row;
   if (expiresAt !== undefined && Date.parse(expiresAt) <= nowMs) {
     skip('entries that have expired');
