@@ -98,33 +98,49 @@ function listIn(value: unknown): unknown[] | undefined {
   return name === undefined ? undefined : (members[name] as unknown[]);
 }
 
-/** Returns the JSON values of a text that has one, or several after each other. */
+/** Returns the JSON values of a text that has one, or several after each other, with or without white space between them. */
 function jsonValues(file: string, text: string): unknown[] {
   try {
     return [JSON.parse(text)];
-  } catch (error) {
+  } catch {
     const values: unknown[] = [];
-    let pending = '';
-    let startedAt = 1;
-    for (const [index, line] of text.split('\n').entries()) {
-      if (pending.trim() === '') {
-        pending = '';
-        startedAt = index + 1;
-      }
-      pending += `${line}\n`;
-      // Only a line that closes a value can end it, so each value is parsed about once.
-      if (!/^(?:[\]}]|[[{].*[\]}])\s*$/.test(line)) continue;
+    for (let at = 0; at < text.length; ) {
+      const end = endOfValue(text, at);
+      const part = text.slice(at, end);
+      if (part.trim() === '') break;
       try {
-        values.push(JSON.parse(pending));
-        pending = '';
-      } catch {
-        // The value continues.
+        values.push(JSON.parse(part));
+      } catch (error) {
+        const line = text.slice(0, at + part.search(/\S/)).split('\n').length;
+        const where = values.length === 0 ? '' : ` from line ${line} on`;
+        throw unreadable(file, `is not valid JSON${where}: ${(error as Error).message}`);
       }
+      at = end;
     }
-    if (pending.trim() === '') return values;
-    const where = values.length === 0 ? '' : ` from line ${startedAt} on`;
-    throw unreadable(file, `is not valid JSON${where}: ${(error as Error).message}`);
+    return values;
   }
+}
+
+/** Returns the position after the list or object that starts at `from`: its brackets are balanced there, except in strings. */
+function endOfValue(text: string, from: number): number {
+  const structure = /["[\]{}]/g;
+  structure.lastIndex = from;
+  let depth = 0;
+  for (let found = structure.exec(text); found !== null; found = structure.exec(text)) {
+    const [character] = found;
+    if (character === '"') structure.lastIndex = endOfString(text, found.index);
+    else if (character === '{' || character === '[') depth += 1;
+    else depth -= 1;
+    if (depth <= 0 && character !== '"') return found.index + 1;
+  }
+  return text.length;
+}
+
+/** Returns the position after the string whose first quote is at `from`. */
+function endOfString(text: string, from: number): number {
+  let at = from + 1;
+  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
+  return at + 1;
 }
 
 async function* jsonRows(file: string): AsyncGenerator<FileRow> {

@@ -259,6 +259,30 @@ for (const [index, one] of CASES.entries()) {
   });
 }
 
+test('pages are separated by their brackets, with or without a line end between them', async () => {
+  const pages = [
+    { object: 'list', data: [{ email: '"}]{["@x.test', origin: 'bounce' }] },
+    { object: 'list', data: [{ email: 'g2@x.test', origin: 'bounce', note: 'C:\\' }] },
+    [{ email: 'g3@x.test', origin: 'bounce' }],
+    [],
+    [{ email: 'g4@x.test', origin: 'bounce' }],
+  ];
+  const wanted = ['"}]{["@x.test', 'g2@x.test', 'g3@x.test', 'g4@x.test'];
+  const compact = pages.map((page) => JSON.stringify(page));
+  const spaced = pages.map((page) => JSON.stringify(page, null, 2));
+  const texts = [compact.join(''), compact.join('\n'), spaced.join(''), `${spaced.join(' \r\n')}\n`];
+  for (const [index, text] of texts.entries()) {
+    const rows = await Array.fromAsync(fileRows(file(`pages-${index}`, text)));
+    assert.deepEqual(
+      rows.map(({ row }) => row.email),
+      wanted,
+    );
+  }
+  for (const text of ['{"data":[]}{"data":[', '[]\n[]]', '[{"email":"}', '{"data":[]}x']) {
+    await assert.rejects(Array.fromAsync(fileRows(file('pages', text))), /is not valid JSON/, text);
+  }
+});
+
 test('the keep-until time of a Postal entry becomes its expiry', async () => {
   const found = await service.sandboxApi.get('/suppressions/o1@x.test');
   assert.equal(found.body.expiresAt, '2100-01-01T00:00:00.250Z');
