@@ -278,7 +278,8 @@ function templateLines(outcome: ReturnType<typeof templateOutcome>, will: string
   if (drafts.length > 0) lines.push(['', `${drafts.length} of them as drafts: ${drafts.join(', ')}`]);
   for (const { name, problem } of refused) lines.push(['not imported', `template ${name}: ${problem}`]);
   for (const { template, part, line, what, why, isConverted } of checks) {
-    lines.push([isConverted ? 'check' : 'not converted', `${template}, ${part}, line ${line}: ${what}: ${why}`]);
+    const place = line === null ? part : `${part}, line ${line}`;
+    lines.push([isConverted ? 'check' : 'not converted', `${template}, ${place}: ${what}: ${why}`]);
   }
   return lines;
 }

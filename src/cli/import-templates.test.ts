@@ -244,6 +244,53 @@ test('a construct that cannot be converted creates a draft and keeps the publish
   assert.equal((await named('legacy'))!.publishedVersion, 0);
 });
 
+const resend = (alias: string, more: object) => ({
+  object: 'template',
+  id: '34a080c9',
+  alias,
+  name: alias,
+  status: 'published',
+  from: null,
+  subject: 'S',
+  reply_to: null,
+  html: '<p>x</p>',
+  text: null,
+  variables: [],
+  ...more,
+});
+
+test('a draft stays a draft, and inactive templates are skipped with the reason', async () => {
+  const drafts = [resend('unpublished', { status: 'draft', published_at: null }), resend('live', {})];
+  const done = await json('resend', file(drafts.map((one) => JSON.stringify(one)).join('')), '--yes');
+  assert.deepEqual([done.templates.added, done.templates.drafts], [['unpublished', 'live'], ['unpublished']]);
+  assert.equal((await named('unpublished'))!.publishedVersion, 0);
+  assert.notEqual((await named('live'))!.publishedVersion, 0);
+  const page = { TemplateId: 1, Name: 'Old', Alias: 'inactive', TemplateType: 'Standard', Subject: 'S', HtmlBody: 'x' };
+  const inactive = await json('postmark', file({ ...page, Active: false }), '--yes');
+  assert.deepEqual(inactive.skipped, [{ reason: 'templates that are not active', rows: 1 }]);
+  const version = await json('mailgun', file({ template: mailgun('inactive', 'x', { active: false }) }), '--yes');
+  assert.deepEqual(version.skipped, [{ reason: 'template versions that are not active', rows: 1 }]);
+  assert.equal(await named('inactive'), undefined);
+});
+
+test('a default sender, which Postrider does not store with a template, is listed as a check', async () => {
+  const senders = { from: 'Shop <a@x.test>', reply_to: ['b@x.test', 'c@x.test'] };
+  const { stdout } = await run('resend', file(resend('with sender', senders)));
+  assert.match(
+    stdout,
+    /check\s+with sender, from: Shop <a@x\.test>: the default sender is not imported; set from in each/,
+  );
+  assert.match(stdout, /check\s+with sender, replyTo: b@x\.test, c@x\.test: the default reply address is not imported/);
+  const headers = { Subject: 'S', From: 'a@x.test', 'Reply-To': 'b@x.test' };
+  const done = await json('mailgun', file({ items: [mailgun('with headers', 'x', { headers })] }), '--yes');
+  const found = done.templates.checks.map(({ part, what }: Record<string, string>) => [part, what]);
+  assert.deepEqual(found, [
+    ['from', 'a@x.test'],
+    ['replyTo', 'b@x.test'],
+  ]);
+  assert.deepEqual([done.templates.added, done.templates.drafts], [['with headers'], []]);
+});
+
 test('an unreadable template is skipped and named with its part and line', async () => {
   const content = {
     items: [

@@ -1,7 +1,7 @@
 /**
  * Reads templates that another service exported, converts them to Liquid, and decides what to do with each. A template
- * with a construct that cannot be converted becomes a draft, which sends do not use. One that cannot be read, or that Postrider would
- * refuse, is not imported.
+ * with a construct that cannot be converted becomes a draft, which sends do not use, and a draft of the service stays one. A template that
+ * is inactive at the service, that cannot be read, or that Postrider would refuse, is not imported.
  */
 import {
   type Check,
@@ -22,8 +22,13 @@ export interface ExportedTemplate {
   /** The name of the template's layout. */
   layout: string | null;
   variables: TemplateContent['variables'];
+  /** The default sender and reply address of sends with the template, which Postrider's templates do not have. */
+  from: string | null;
+  replyTo: string | null;
   /** Whether the service reports that the template is in another language. */
   isForeign: boolean;
+  /** Whether the template is not published at the service. */
+  isDraft: boolean;
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -35,6 +40,7 @@ const membersOf = (value: unknown): Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Members) : {};
 const nameOf = (...values: unknown[]): string => String(values.find((one) => textIn(one) !== null) ?? '').trim();
 const textIn = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
+const listIn = (value: unknown): string | null => textIn(Array.isArray(value) ? value.join(', ') : value);
 
 function meaningOf(dialect: Dialect, name: string, found: Partial<ExportedTemplate>): Reading {
   if (name === '') return { field: 'name', problem: 'is empty; every template must have a name' };
@@ -49,7 +55,10 @@ function meaningOf(dialect: Dialect, name: string, found: Partial<ExportedTempla
     text: found.text ?? null,
     layout: found.layout ?? null,
     variables: found.variables ?? [],
+    from: found.from ?? null,
+    replyTo: found.replyTo ?? null,
     isForeign: found.isForeign ?? false,
+    isDraft: found.isDraft ?? false,
   };
   return { template };
 }
@@ -69,6 +78,7 @@ export function sendgridTemplate(row: Members): Reading {
 
 /** Reads a response of `GET /templates/{id}` of Postmark. */
 export function postmarkTemplate(row: Members): Reading {
+  if (row.active === false) return { skip: 'templates that are not active' };
   return meaningOf('postmark', nameOf(row.alias, row.name), {
     subject: textIn(row.subject),
     html: textIn(row.htmlbody),
@@ -90,11 +100,16 @@ export function sesTemplate(row: Members): Reading {
 /** Reads a template in a response of `GET /v3/{domain}/templates?active=yes` of Mailgun. */
 export function mailgunTemplate(row: Members): Reading {
   const version = membersOf(row.version);
+  if (version.active === false) return { skip: 'template versions that are not active' };
   const headers = membersOf(version.headers);
+  const header = (name: string): string | null =>
+    textIn(Object.entries(headers).find(([given]) => given.toLowerCase() === name)?.[1]);
   const engine = textIn(version.engine);
   return meaningOf('mailgun', nameOf(row.name), {
-    subject: textIn(headers.Subject) ?? textIn(headers.subject),
+    subject: header('subject'),
     html: textIn(version.template),
+    from: header('from'),
+    replyTo: header('reply-to'),
     isForeign: engine !== null && engine !== 'handlebars',
   });
 }
@@ -115,13 +130,18 @@ export function resendTemplate(row: Members): Reading {
     html: textIn(row.html),
     text: textIn(row.text),
     variables,
+    from: textIn(row.from),
+    replyTo: listIn(row.replyto),
+    isDraft: row.status === 'draft',
   });
 }
 
-/** A construct in a part of a template that a person must check. */
-export interface TemplateCheck extends Check {
+/** A construct in a part of a template, or an address that is not imported, that a person must check. */
+export interface TemplateCheck extends Omit<Check, 'line'> {
   template: string;
-  part: 'subject' | 'html' | 'text';
+  part: 'subject' | 'html' | 'text' | 'from' | 'replyTo';
+  /** Null for an address. */
+  line: number | null;
 }
 
 /** The action that an import takes for a template, and its conversion. */
@@ -164,6 +184,11 @@ export function planTemplates(
   return [...plans.values()];
 }
 
+const SENDERS = [
+  ['from', 'default sender'],
+  ['replyTo', 'default reply address'],
+] as const;
+
 function converted(template: ExportedTemplate): TemplatePlan {
   const { name, dialect, layout, variables } = template;
   const checks: TemplateCheck[] = [];
@@ -196,12 +221,18 @@ function converted(template: ExportedTemplate): TemplatePlan {
       'it uses an older template language of the service, which cannot be converted; write its variables in Liquid';
     checks.push({ template: name, part: 'html', line: 1, what: 'the template', why, isConverted: false });
   }
+  for (const [part, title] of SENDERS) {
+    const what = template[part];
+    if (what === null) continue;
+    const why = `the ${title} is not imported; set ${part} in each send`;
+    checks.push({ template: name, part, line: null, what, why, isConverted: true });
+  }
   const valid = validateContent({ ...content, variables }, { name });
   if (!valid.ok) {
     const [issue] = valid.failure.details;
     plan.problem = issue === undefined ? valid.failure.message : `${issue.field} ${issue.message}`;
   }
-  plan.isDraft = checks.some((check) => !check.isConverted);
+  plan.isDraft = template.isDraft || checks.some((check) => !check.isConverted);
   return plan;
 }
 
