@@ -341,6 +341,30 @@ test("unsubscribe links are replaced by Postrider's link", () => {
   }
 });
 
+test('a variable named size, which Liquid answers without a value, is reported', () => {
+  const reported: [dialect: Dialect, source: string, what: string[]][] = [
+    ['sendgrid', '{{#each items}}{{name}}{{#if size}} (size {{size}}){{/if}};{{/each}}', ['size']],
+    ['sendgrid', '{{size}}', ['size']],
+    ['sendgrid', '{{#each items}}\n{{#with this.size}}{{name}}{{/with}}{{/each}}', ['this.size']],
+    ['sendgrid', '{{#equals item.[size] "L"}}x{{/equals}}', ['item.[size]']],
+    ['sendgrid', '{{lookup item "size"}}', ['item.size']],
+    ['postmark', '{{#each items}}{{#size}}{{.}}{{/size}}{{/each}}', ['size']],
+    ['sendgrid', '{{font-size}}{{size_of}}{{#each sizes}}{{this}}{{/each}}{{#with a as |size|}}{{size}}{{/with}}', []],
+    // Liquid reads first and last only of lists.
+    ['sendgrid', '{{#each items}}{{first}}{{last}}{{/each}}', []],
+  ];
+  for (const [dialect, source, what] of reported) {
+    const { source: liquid, checks } = convertTemplate(source, dialect, 'html');
+    assert.deepEqual(
+      checks.map((check) => check.what),
+      what,
+      source,
+    );
+    assert.ok(checks.every(({ why, isConverted }) => isConverted && why.startsWith('if it has no value, Liquid uses')));
+    if (what.length === 0) assert.equal(rendered(liquid, { items: [{ name: 'Mug' }] }), '', source);
+  }
+});
+
 const MALFORMED: [source: string, message: RegExp][] = [
   ['{{#if a}}x', /not closed: \{\{#if a\}\} \(line 1\)/],
   ['x\n{{/if}}', /\{\{\/if\}\} without an opening tag \(line 2\)/],

@@ -11,7 +11,7 @@
  */
 import { dateFormat, type Expression, literalInLiquid, readExpressions, Unconvertible } from './expressions.ts';
 import { literalInLiquidSource, toLiquid } from './resend.ts';
-import { rootScope, type Scope, Scopes } from './scopes.ts';
+import { type Resolved, rootScope, type Scope, Scopes } from './scopes.ts';
 import { type Block, ConversionError, lineCounter, type Node, parseTags, type Tag } from './tags.ts';
 
 export { ConversionError } from './tags.ts';
@@ -101,6 +101,8 @@ class Converter {
   readonly #isMustachio: boolean;
   readonly #scopes: Scopes;
   readonly #checks: Check[] = [];
+  /** The line of the tag that is converted. */
+  #line = 1;
   #unconverted = 0;
   #firstEscapedLine: number | undefined = undefined;
 
@@ -134,6 +136,7 @@ class Converter {
     if (node.type === 'text') return this.#text(node.text, node.line);
     if (node.type === 'comment') return /[{}%]/.test(node.text) ? '' : `{% comment %} ${node.text} {% endcomment %}`;
     const { tag } = node;
+    this.#line = tag.line;
     if (node.type === 'unsupported') return this.#asText(tag.source, tag, node.why);
     const checked = this.#checks.length;
     try {
@@ -217,8 +220,24 @@ class Converter {
     return { type: 'call', name: first.path, args: rest, named };
   }
 
-  #printedPath(path: string, scope: Scope, line: number) {
+  #resolve(path: string, scope: Scope): Resolved {
     const found = this.#scopes.resolve(path, scope);
+    this.#checkSize(path, found.expression);
+    return found;
+  }
+
+  /** Adds a check if Liquid would read its own property `size` because the value has no member of this name. */
+  #checkSize(path: string, expression: string): void {
+    if (!/(?:^|[./[])size(?![\w-])/.test(path) || !/(?:^|\.)size(?![\w-])/.test(expression)) return;
+    const why =
+      'if it has no value, Liquid uses the number of members, items, or characters instead; rename it here and in your sends';
+    const last = this.#checks.at(-1);
+    // A condition and its body often use the same name.
+    if (last?.line !== this.#line || last.what !== path) this.#check(this.#line, path, why, true);
+  }
+
+  #printedPath(path: string, scope: Scope, line: number) {
+    const found = this.#resolve(path, scope);
     if (path.endsWith('.length') || path.endsWith('/length')) {
       this.#check(
         line,
@@ -238,7 +257,7 @@ class Converter {
       );
     const [first, second, third] = args;
     if (name === 'insert' && first?.type === 'path' && args.length <= 2) {
-      const { expression, last } = this.#scopes.resolve(first.path, scope);
+      const { expression, last } = this.#resolve(first.path, scope);
       const defaultText = second?.type === 'literal' ? /^default=(.*)$/s.exec(String(second.value))?.[1] : undefined;
       if (second !== undefined && defaultText === undefined)
         throw new Unconvertible('the second argument of insert must be "default=…"');
@@ -255,7 +274,7 @@ class Converter {
     if (name === 'lookup' && args.length === 2)
       return { value: this.#value({ type: 'call', name, args, named }, scope), last: '', isPresent: false };
     if (name === 'formatDate' && first?.type === 'path' && second?.type === 'literal' && args.length <= 3) {
-      const { expression, last } = this.#scopes.resolve(first.path, scope);
+      const { expression, last } = this.#resolve(first.path, scope);
       const offset = third === undefined ? '' : `, ${offsetOf(third)}`;
       const why = 'this is now the Liquid filter date; check a preview, because time zones can differ';
       this.#check(line, `formatDate ${first.path}`, why, true);
@@ -268,17 +287,20 @@ class Converter {
   /** Returns the Liquid expression of a value that is compared or used as an index. */
   #value(expression: Expression, scope: Scope): string {
     if (expression.type === 'literal') return literalInLiquid(expression.value);
-    if (expression.type === 'path') return this.#scopes.resolve(expression.path, scope).expression;
+    if (expression.type === 'path') return this.#resolve(expression.path, scope).expression;
     const { name, args } = expression;
     const [first, second] = args;
     if (name === 'length' && first?.type === 'path' && args.length === 1)
-      return `${this.#scopes.resolve(first.path, scope).expression}.size`;
-    if (name === 'lookup' && first?.type === 'path' && second !== undefined && args.length === 2)
-      return `${this.#scopes.resolve(first.path, scope).expression}[${this.#value(second, scope)}]`;
+      return `${this.#resolve(first.path, scope).expression}.size`;
+    if (name === 'lookup' && first?.type === 'path' && second !== undefined && args.length === 2) {
+      if (second.type === 'literal' && second.value === 'size') this.#checkSize(`${first.path}.size`, '.size');
+      return `${this.#resolve(first.path, scope).expression}[${this.#value(second, scope)}]`;
+    }
     throw new Unconvertible(`the helper ${name} cannot be part of a value; compute the value before the send`);
   }
 
   #block(block: Block, scope: Scope): string {
+    this.#line = block.tag.line;
     if (this.#isMustachio) return this.#mustachioBlock(block, scope);
     const { name, rest, isInverted } = block;
     if (isInverted || (!isBlockHelper(name) && rest === '')) {
@@ -318,7 +340,7 @@ class Converter {
   #truth(value: Expression, scope: Scope, includesZero: boolean): Condition {
     if (value.type === 'literal') return { before: '', expression: value.value ? 'true' : 'false' };
     if (value.type === 'path') {
-      const { expression, isPresent } = this.#scopes.resolve(value.path, scope);
+      const { expression, isPresent } = this.#resolve(value.path, scope);
       if (isPresent) return { before: '', expression: isIndex(expression) ? `${expression} != 0` : expression };
       const notZero = includesZero ? '' : ` and ${expression} != 0`;
       return { before: '', expression: `${expression} and ${expression} != empty${notZero}` };
@@ -361,7 +383,7 @@ class Converter {
   }
 
   #each(block: Block, path: string, params: readonly string[], scope: Scope): string {
-    const { expression } = this.#scopes.resolve(path, scope);
+    const { expression } = this.#resolve(path, scope);
     const loop = this.#scopes.loop(path, { expression, scope, params, readsKeys: readsKeys(block.body) });
     const body = this.#nodes(block.body, loop.scope);
     if (loop.scope.loop?.isKeyed)
@@ -379,7 +401,7 @@ class Converter {
   }
 
   #with(block: Block, path: string, params: readonly string[], scope: Scope): string {
-    const { expression } = this.#scopes.resolve(path, scope);
+    const { expression } = this.#resolve(path, scope);
     const inner = this.#scopes.within(expression, scope, params);
     const otherwise = block.otherwise === undefined ? '' : `{% else %}${this.#nodes(block.otherwise, scope)}`;
     return `{% if ${expression} and ${expression} != empty %}${this.#nodes(block.body, inner)}${otherwise}{% endif %}`;
@@ -390,8 +412,10 @@ class Converter {
     const { name, rest, isInverted } = block;
     const isEach = name === 'each' && !isInverted;
     if (!isEach && rest !== '') throw new Unconvertible('a section must have exactly one name');
-    const inner = this.#scopes.section(isEach ? rest : name, scope);
+    const path = isEach ? rest : name;
+    const inner = this.#scopes.section(path, scope);
     const expression = inner.expression ?? '';
+    this.#checkSize(path, expression);
     if (expression === '')
       throw new Unconvertible('the section selects all values; remove its opening and closing tags');
     if (!isEach) {
