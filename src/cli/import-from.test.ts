@@ -105,13 +105,23 @@ const CASES: Case[] = [
     service: 'postmark',
     kind: 'bounces',
     content: {
-      TotalCount: 2,
+      TotalCount: 6,
       Bounces: [
         { ID: 1, Type: 'HardBounce', TypeCode: 1, Email: 'p6@x.test', Inactive: true, CanActivate: true },
         { ID: 2, Type: 'Transient', TypeCode: 2, Email: 'p7@x.test', Inactive: false, CanActivate: false },
+        { ID: 3, Type: 'ManuallyDeactivated', TypeCode: 100007, Email: 'p8@x.test', Inactive: true },
+        { ID: 4, Type: 'Unsubscribe', TypeCode: 16, Email: 'p9@x.test', Inactive: true },
+        { ID: 5, Type: 'SpamComplaint', TypeCode: 100001, Email: 'p10@x.test', Inactive: true },
+        { ID: 6, Type: 'BadEmailAddress', TypeCode: 100000, Email: 'p11@x.test', Inactive: true },
       ],
     },
-    suppressed: { 'p6@x.test': 'bounce' },
+    suppressed: {
+      'p6@x.test': 'bounce',
+      'p8@x.test': 'manual',
+      'p9@x.test': 'unsubscribe',
+      'p10@x.test': 'complaint',
+      'p11@x.test': 'bounce',
+    },
     skipped: 1,
   },
   {
@@ -321,7 +331,13 @@ const DOMAINS: [service: string, content: unknown, domains: string[]][] = [
   ['postmark', { TotalCount: 1, Domains: [{ ID: 1, Name: 'Postmark.test', DKIMVerified: true }] }, ['postmark.test']],
   [
     'postmark',
-    { SenderSignatures: [{ Domain: 'signature.test', EmailAddress: 'a@signature.test', Confirmed: true }] },
+    {
+      SenderSignatures: [
+        { Domain: 'signature.test', EmailAddress: 'a@signature.test', Confirmed: true },
+        { Domain: 'Gmail.com', EmailAddress: 'me@Gmail.com', Confirmed: true },
+        { Domain: 'unconfirmed.test', EmailAddress: 'a@unconfirmed.test', Confirmed: false },
+      ],
+    },
     ['signature.test'],
   ],
   ['sendgrid', [{ id: 1, domain: 'sendgrid.test', subdomain: 'em1', valid: true, dns: {} }], ['sendgrid.test']],

@@ -3,6 +3,7 @@
  * defines the meaning of a row: an address to suppress, a domain, a template, or a row that is not imported and the reason why not. Field
  * names are compared without case and punctuation, because CSV exports contain `Email Address` instead of `EmailAddress`.
  */
+import { mailboxProviderOf } from '../mail/mailbox-provider.ts';
 import type { SuppressionReason } from '../suppressions/suppressions.ts';
 import {
   type ExportedTemplate,
@@ -129,6 +130,21 @@ function postalSuppression(row: Row): ImportedRow {
   };
 }
 
+/** Types of bounces of Postmark that are not failed deliveries. */
+const POSTMARK_REASONS: Reasons = {
+  spamcomplaint: 'complaint',
+  unsubscribe: 'unsubscribe',
+  manuallydeactivated: 'manual',
+};
+
+/** Reads a sender signature of Postmark, which can be a single address at a public mailbox provider. */
+function postmarkSignature(row: Row): ImportedRow {
+  if (!isTrue(textOf(row, 'confirmed'))) return { skip: 'sender signatures that are not confirmed' };
+  const domain = domainOf(row);
+  if (mailboxProviderOf(domain.toLowerCase()) === undefined) return { domain };
+  return { skip: 'sender signatures at a public mailbox provider, whose domain you cannot verify' };
+}
+
 const SENDGRID_LISTS = ['bounces', 'blocks'];
 
 export const SOURCES: Readonly<Record<string, Source>> = {
@@ -171,13 +187,13 @@ export const SOURCES: Readonly<Record<string, Source>> = {
         fields: ['email', 'type', 'inactive'],
         read: (row) => {
           if (!isTrue(textOf(row, 'inactive'))) return { skip: 'bounces that did not deactivate the address' };
-          const isComplaint = /^spamcomplaint$/i.test(textOf(row, 'type'));
-          return { suppress: textOf(row, EMAIL), reason: isComplaint ? 'complaint' : 'bounce' };
+          const reason = POSTMARK_REASONS[textOf(row, 'type').toLowerCase()] ?? 'bounce';
+          return { suppress: textOf(row, EMAIL), reason };
         },
       },
       { name: 'templates', fields: ['templateid', 'templatetype|htmlbody|textbody'], read: postmarkTemplate },
       { name: 'domains', fields: ['name', 'spfverified|dkimverified'], read: (row) => ({ domain: domainOf(row) }) },
-      { name: 'sender signatures', fields: ['domain', 'confirmed'], read: (row) => ({ domain: domainOf(row) }) },
+      { name: 'sender signatures', fields: ['domain', 'confirmed'], read: postmarkSignature },
     ],
   },
   sendgrid: {
