@@ -362,9 +362,20 @@ test('domains are added once, to live mode', async () => {
     await json(...args, '--yes');
     assert.deepEqual((await json(...args, '--yes')).domains, { added: [], present: domains.length });
   }
-  const refused = await run('mailgun', file('more', { items: [{ name: 'more.test', state: 'active' }] }), '--yes');
-  assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /403 FORBIDDEN/);
+});
+
+test('a sandbox key imports the suppressions and lists the domains that it cannot add', async () => {
+  const more = file('more', { items: [{ name: 'more.test', state: 'active' }] });
+  const bounces = file('more-bounces', 'address,code,error\nd1@x.test,550,x\n');
+  const reason = 'domains, which a sandbox key cannot add (add --live, or use a live key): more.test';
+  for (const options of [[], ['--yes']]) {
+    const done = await json('mailgun', more, bounces, ...options);
+    assert.deepEqual(done.domains, { added: [], present: 0 });
+    assert.deepEqual(done.skipped, [{ reason, rows: 1 }]);
+    assert.equal(done.suppressions.added, 1);
+  }
+  assert.equal((await service.sandboxApi.get('/suppressions/d1@x.test')).body.reason, 'bounce');
+  assert.match((await run('mailgun', more)).stdout, /not imported\s+1 domains, which a sandbox key cannot add/);
 });
 
 const MALFORMED: [service: string, content: string, code: number, message: RegExp][] = [

@@ -16,6 +16,7 @@ import { type ExportedTemplate, planTemplates, type TemplatePlan, templateReques
 const BATCH = 5_000;
 const PROBLEMS_LISTED = 20;
 const INVALID_ADDRESS = 'addresses that are not valid, which no message can be sent to';
+const LIVE_ONLY_DOMAINS = 'domains, which a sandbox key cannot add (add --live, or use a live key)';
 
 const STRENGTH: Record<SuppressionReason, number> = { manual: 1, bounce: 2, unsubscribe: 3, complaint: 3 };
 
@@ -171,13 +172,23 @@ interface Plan {
   strengthened: [string, Entry][];
   present: number;
   newDomains: string[];
+  /** New domains that the key cannot add, because it is a sandbox key. */
+  liveOnlyDomains: string[];
   presentDomains: number;
   templates: TemplatePlan[];
 }
 
 async function planOf(api: ApiClient, wanted: WantedChanges, isReplacing: boolean): Promise<Plan> {
   const { suppressions, domains } = wanted;
-  const plan: Plan = { added: [], strengthened: [], present: 0, newDomains: [], presentDomains: 0, templates: [] };
+  const plan: Plan = {
+    added: [],
+    strengthened: [],
+    present: 0,
+    newDomains: [],
+    liveOnlyDomains: [],
+    presentDomains: 0,
+    templates: [],
+  };
   const unlisted = new Map(suppressions);
   if (unlisted.size > 0) {
     for await (const { email, reason, expiresAt } of listAll<ListedSuppression>(api, '/suppressions')) {
@@ -192,8 +203,10 @@ async function planOf(api: ApiClient, wanted: WantedChanges, isReplacing: boolea
   plan.added = [...unlisted];
   const known = new Set<string>();
   if (domains.size > 0) for await (const { domain } of listAll<{ domain: string }>(api, '/domains')) known.add(domain);
-  plan.newDomains = [...domains].filter((one) => !known.has(one));
-  plan.presentDomains = domains.size - plan.newDomains.length;
+  const newDomains = [...domains].filter((one) => !known.has(one));
+  plan.presentDomains = domains.size - newDomains.length;
+  if (api.isSandbox) plan.liveOnlyDomains = newDomains;
+  else plan.newDomains = newDomains;
   if (wanted.templates.size === 0) return plan;
   plan.templates = planTemplates([...wanted.templates.values()], await templateIds(api), isReplacing);
   return plan;
@@ -287,6 +300,11 @@ function templateLines(outcome: ReturnType<typeof templateOutcome>, will: string
 function outcomeOf(wanted: WantedChanges, plan: Plan, { isDone, isSandbox }: { isDone: boolean; isSandbox: boolean }) {
   const reasons: Record<string, number> = {};
   for (const [, { reason }] of plan.added) reasons[reason] = (reasons[reason] ?? 0) + 1;
+  const skipped = [...wanted.skipped].map(([reason, rows]) => ({ reason, rows }));
+  if (plan.liveOnlyDomains.length > 0) {
+    const names = plan.liveOnlyDomains.join(', ');
+    skipped.push({ reason: `${LIVE_ONLY_DOMAINS}: ${names}`, rows: plan.liveOnlyDomains.length });
+  }
   const data = {
     dryRun: !isDone,
     mode: isSandbox ? 'sandbox' : 'live',
@@ -299,7 +317,7 @@ function outcomeOf(wanted: WantedChanges, plan: Plan, { isDone, isSandbox }: { i
     },
     domains: { added: plan.newDomains, present: plan.presentDomains },
     templates: templateOutcome(plan.templates),
-    skipped: [...wanted.skipped].map(([reason, rows]) => ({ reason, rows })),
+    skipped,
   };
   const will = isDone ? '' : 'would be ';
   const details = Object.entries(reasons).map(([reason, count]) => `${count} ${reason}`);
