@@ -279,7 +279,7 @@ function csvRoutes({ database, clock, addressHash }: SuppressionRouteDeps): Rout
       operationId: 'importSuppressions',
       summary: 'Import addresses from CSV',
       description:
-        'The columns are email and, optionally, reason and expiresAt. A header line is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.',
+        'The columns are email and, optionally, reason and expiresAt. A header line is optional. All lines are checked before the first is stored. Lines that change nothing are skipped.',
       body: { type: 'text/csv', maxBytes: IMPORT_MAX_BYTES },
       response: {
         status: 200,

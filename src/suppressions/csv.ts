@@ -97,7 +97,7 @@ function readLine(line: CsvLine, columns: Columns, nowMs: number): Suppression |
 }
 
 /**
- * Returns the addresses of a file without duplicates, and how many lines are duplicates or have expired. INVALID_REQUEST lists every
+ * Returns the entries of a file, of which several can have the same address, and how many lines have expired. INVALID_REQUEST lists every
  * invalid line.
  */
 export async function readSuppressions(
@@ -115,21 +115,21 @@ export async function readSuppressions(
   if (lines.length > MAX_LINES)
     return refuse(invalid([{ field: '', message: `must have at most ${MAX_LINES} lines` }]));
   const issues: Issue[] = [];
-  const found = new Map<string, Suppression>();
+  const suppressions: Suppression[] = [];
   let skipped = 0;
   for (const line of lines) {
     const wait = timeSlice();
     if (wait) await wait;
     const one = readLine(line, columns, nowMs);
     if (typeof one === 'string') issues.push({ field: `line ${line.number}`, message: one });
-    else if (found.has(one.email) || (one.expiresAt !== null && one.expiresAt <= nowMs)) skipped += 1;
-    else found.set(one.email, one);
+    else if (one.expiresAt !== null && one.expiresAt <= nowMs) skipped += 1;
+    else suppressions.push(one);
   }
   if (issues.length > 0) {
     const message = `${issues.length} of ${lines.length} lines are not valid. Nothing was imported: ${firstIssue(issues)}.`;
     return refuse(invalid(issues.slice(0, MAX_ISSUES), message));
   }
-  return ok({ suppressions: [...found.values()], skipped });
+  return ok({ suppressions, skipped });
 }
 
 function exportLine({ email, reason, sourceMessageId, expiresAt, createdAt }: Suppression): string {

@@ -34,20 +34,23 @@ export interface SuppressionEntry extends ListKey, Suppression {}
 /** An entry that was found; `isErased` if only the hash of its address is stored. */
 export type FoundSuppression = Suppression & { isErased?: true };
 
-/** A recipient's own request is stronger than a server's reply, which is stronger than a manual entry. */
-const strength = (column: string): string => `(CASE ${column} WHEN 'manual' THEN 1 WHEN 'bounce' THEN 2 ELSE 3 END)`;
+/** A complaint is stronger than a request to unsubscribe, then come a server's reply and a manual entry. */
+const strength = (column: string): string =>
+  `(CASE ${column} WHEN 'manual' THEN 1 WHEN 'bounce' THEN 2 WHEN 'unsubscribe' THEN 3 ELSE 4 END)`;
 const IN_FORCE = '(suppression.expires_at IS NULL OR suppression.expires_at > excluded.created_at)';
-const IS_STRONGER = `${IN_FORCE} AND ${strength('suppression.reason')} > ${strength('excluded.reason')}`;
+/** The stored reason stays, with its message and its date: it is stronger, or the same without a message that proves it again. */
+const STAYS = `${IN_FORCE} AND (${strength('suppression.reason')} > ${strength('excluded.reason')}
+  OR suppression.reason = excluded.reason AND excluded.source_message_id IS NULL)`;
 
 /** Adds an entry. If the address is already on the list, an expired entry is replaced, and an active one is merged: see `suppress`. */
 const UPSERT = `INSERT INTO suppression (account_id, mode, email, reason, source_message_id, expires_at, created_at)
   VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, mode, email) DO UPDATE SET
-    reason = CASE WHEN ${IS_STRONGER} THEN suppression.reason ELSE excluded.reason END,
-    source_message_id = CASE WHEN ${IS_STRONGER} THEN suppression.source_message_id ELSE excluded.source_message_id END,
+    reason = CASE WHEN ${STAYS} THEN suppression.reason ELSE excluded.reason END,
+    source_message_id = CASE WHEN ${STAYS} THEN suppression.source_message_id ELSE excluded.source_message_id END,
     expires_at = CASE WHEN NOT ${IN_FORCE} THEN excluded.expires_at
       WHEN suppression.expires_at IS NULL OR suppression.expires_at > excluded.expires_at THEN suppression.expires_at
       ELSE excluded.expires_at END,
-    created_at = excluded.created_at
+    created_at = CASE WHEN ${STAYS} THEN suppression.created_at ELSE excluded.created_at END
   RETURNING ${COLUMNS}`;
 
 /**
@@ -183,7 +186,7 @@ function withoutMark({ isErased: _, ...entry }: FoundSuppression): Suppression {
   return entry;
 }
 
-/** Adds addresses that are not actively suppressed; returns how many were added. */
+/** Adds addresses, or merges them with their entries: see `suppress`. Returns how many addresses were added or changed. */
 export const importOperation = operation(
   'suppressions.import',
   'write',
@@ -198,11 +201,18 @@ export const importOperation = operation(
     const known = await Promise.all(
       suppressions.map(({ email, addressHash }) => findSuppression(tx, { ...list, email, addressHash, nowMs })),
     );
-    const added = new Map<string, SuppressionEntry>();
-    for (const [index, one] of suppressions.entries())
-      if (known[index] === undefined && !added.has(one.email)) added.set(one.email, { ...list, ...one });
-    await suppress(tx, [...added.values()]);
-    return added.size;
+    const before = new Map(suppressions.map(({ email }, index) => [email, known[index]]));
+    const wanted = suppressions.filter(({ email }) => !before.get(email)?.isErased);
+    const stored = await suppress(
+      tx,
+      wanted.map((one) => ({ ...list, ...one })),
+    );
+    // An address can be in several lines; the last result is that of all of them.
+    const after = new Map(stored.map((one) => [one.email, one]));
+    return [...after].filter(([email, { reason, expiresAt }]) => {
+      const entry = before.get(email);
+      return entry?.reason !== reason || entry.expiresAt !== expiresAt;
+    }).length;
   },
 );
 

@@ -109,8 +109,8 @@ test('an entry is never weakened by a later one and keeps the later expiry', asy
     [{ expiresAt: until }, 'bounce', until],
     [{ reason: 'complaint' }, 'complaint', null],
     [{ reason: 'manual', expiresAt: inMs(2_000) }, 'complaint', null],
-    [{ reason: 'unsubscribe' }, 'unsubscribe', null],
-    [{ reason: 'bounce' }, 'unsubscribe', null],
+    [{ reason: 'unsubscribe' }, 'complaint', null],
+    [{ reason: 'bounce' }, 'complaint', null],
   ];
   for (const [added, reason, expiresAt] of steps) {
     const shown = await add(added);
@@ -124,6 +124,44 @@ test('an entry is never weakened by a later one and keeps the later expiry', asy
   assert.equal((await call('DELETE', `/suppressions/${email}`, live)).status, 404, 'as listed');
   const fresh = await add({ expiresAt: inMs(5_000) });
   assert.deepEqual([fresh.reason, fresh.expiresAt], ['manual', inMs(5_000)], 'an expired entry no longer applies');
+});
+
+test('a weaker or equal reason keeps the date of an entry', async (t) => {
+  const { call, live, clock } = await setup(t);
+  const add = async (reason: string) =>
+    (await call('POST', '/suppressions', { ...live, json: { email: 'a@example.com', reason } })).body;
+  const first = await add('bounce');
+  for (const reason of ['manual', 'bounce']) {
+    clock.advance(1_000);
+    assert.deepEqual(await add(reason), first, reason);
+  }
+  clock.advance(1_000);
+  assert.equal((await add('unsubscribe')).createdAt, new Date(clock.now()).toISOString());
+});
+
+test('an import merges with the list as single calls do', async (t) => {
+  const { call, live, clock } = await setup(t);
+  const inMs = (ms: number) => new Date(clock.now() + ms).toISOString();
+  const bounce = { email: 'left@x.example', reason: 'bounce', expiresAt: inMs(60_000) };
+  await call('POST', '/suppressions', { ...live, json: bounce });
+  await call('POST', '/suppressions', { ...live, json: { email: 'known@x.example', reason: 'complaint' } });
+  const csv = [
+    'left@x.example,unsubscribe',
+    'known@x.example,manual',
+    'new@x.example,manual',
+    'New@x.example,complaint',
+    'new@x.example,bounce',
+  ].join('\n');
+  const { body } = await call('POST', '/suppressions/import', { ...live, csv });
+  assert.deepEqual(body, { imported: 2, skipped: 3 });
+  const list = (await call('GET', '/suppressions', live)).body as Record<string, unknown>[];
+  const kept = list.map(({ email, reason, expiresAt }) => [email, reason, expiresAt]).sort();
+  assert.deepEqual(kept, [
+    ['known@x.example', 'complaint', null],
+    ['left@x.example', 'unsubscribe', null],
+    ['new@x.example', 'complaint', null],
+  ]);
+  assert.deepEqual((await call('POST', '/suppressions/import', { ...live, csv })).body, { imported: 0, skipped: 5 });
 });
 
 test('addresses that look like formulas are escaped in the export and imported unchanged', async (t) => {
@@ -222,9 +260,10 @@ test('reads lists without a header, with a BOM, quotes, and duplicates', async (
     [
       ['a@x.com', 'manual'],
       ['b@x.com', 'bounce'],
+      ['a@x.com', 'manual'],
     ],
   );
-  assert.equal(read.value.skipped, 1);
+  assert.equal(read.value.skipped, 0);
   for (const text of ['', '\n\n', '"a@x.com', 'x'.repeat(100_000)])
     assert.equal((await readSuppressions(text, 0)).ok, false);
 });

@@ -876,7 +876,7 @@ export interface paths {
   "/suppressions/import": {
     /**
      * Import addresses from CSV
-     * @description The columns are email and, optionally, reason and expiresAt. A header line is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.
+     * @description The columns are email and, optionally, reason and expiresAt. A header line is optional. All lines are checked before the first is stored. Lines that change nothing are skipped.
      */
     post: operations["importSuppressions"];
   };
@@ -7223,7 +7223,7 @@ export interface operations {
   };
   /**
    * Import addresses from CSV
-   * @description The columns are email and, optionally, reason and expiresAt. A header line is optional. All lines are checked before the first is stored. Addresses already on the list are skipped.
+   * @description The columns are email and, optionally, reason and expiresAt. A header line is optional. All lines are checked before the first is stored. Lines that change nothing are skipped.
    */
   importSuppressions: {
     requestBody: {
