@@ -470,7 +470,25 @@ test('PATCH of a format keeps the event names that it omits', async () => {
   assert.deepEqual(await names({ format: 'resend' }), ['email.sent', 'email.delivered']);
   assert.deepEqual(await names({ description: 'x' }), ['email.sent', 'email.delivered']);
   assert.deepEqual(await names({ events: ['Send'] }), ['email.sent']);
-  assert.deepEqual(await names({ formatEvents: ['email.delivered'] }), ['email.delivered']);
+  assert.deepEqual(await names({ events: ['Send', 'Delivery'], formatEvents: ['email.delivered'] }), [
+    'email.delivered',
+  ]);
+});
+
+test('a webhook in a format that no event could reach is refused', async () => {
+  const fields = { url: hook.url, events: ['Delivery', 'Bounce'], format: 'resend' };
+  const { body: made } = await api.post('/webhooks', fields);
+  for (const refused of [
+    await api.post('/webhooks', { ...fields, formatEvents: ['email.delivery'] }),
+    await api.post('/webhooks', { ...fields, events: ['Send'], formatEvents: ['email.bounced'] }),
+    await api.post('/webhooks', { ...fields, events: ['Unsubscribe'], formatEvents: ['email.sent'] }),
+    await patch(made.webhookId, { formatEvents: ['email.nope'] }),
+  ]) {
+    assert.equal(refused.status, 400, refused.text);
+    assert.equal(refused.body.error.details[0].field, 'formatEvents');
+  }
+  const lists = await patch(made.webhookId, { formatEvents: ['email.failed', 'contact.created'] });
+  assert.equal(lists.status, 200, 'one of the names can be posted');
 });
 
 test('concurrent PATCHes of different fields are all kept', async () => {

@@ -172,7 +172,7 @@ async function validateFields(
 }
 
 function ownIssues(
-  { secret, format, formatEvents, headers, maxBatch }: Partial<WrittenFields>,
+  { events, secret, format, formatEvents, headers, maxBatch }: Partial<WrittenFields>,
   present?: EndpointRow,
 ): Issue[] {
   const issues = ownHeaderIssues(headers, present && headerNamesOf(present));
@@ -180,6 +180,14 @@ function ownIssues(
     issues.push({ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' });
   if (formatEvents !== undefined && (format ?? null) === null)
     issues.push({ field: 'formatEvents', message: 'requires `format`, the service to which these event names belong' });
+  else if (formatEvents !== undefined && events !== undefined) {
+    const covered = resendNamesOf(events);
+    if (!formatEvents.some((name) => covered.includes(name)))
+      issues.push({
+        field: 'formatEvents',
+        message: `must have a name that \`events\` covers: ${covered.join(', ') || 'there is none'}`,
+      });
+  }
   const written = format === undefined ? (present?.format ?? null) : format;
   if (written !== null && (maxBatch ?? present?.max_batch ?? 1) > 1)
     issues.push({ field: 'maxBatch', message: 'must be 1 for a webhook with `format`: its payload holds one event' });
