@@ -162,6 +162,8 @@ test('a repeated submission with the same key returns the first, and a changed o
     { header: { ...header, metadata: { order: '18' } } },
     { header: { ...header, track: { opens: true, clicks: false } } },
     { hold: { forSeconds: 60 } },
+    { reports: { envid: 'zz', ret: undefined, recipients: new Map() } },
+    { reports: { envid: undefined, ret: undefined, recipients: new Map([['ann@example.com', { notify: [] }]]) } },
   ]) {
     const refused = await submit.submit(submission({ header, ...change }));
     assert.ok(!refused.ok && refused.failure.code === 'IDEMPOTENCY_KEY_REUSED');

@@ -220,16 +220,23 @@ function sendAtOf({ hold }: Submission, nowMs: number): number | null {
 }
 
 /**
- * Hashes envelope, control headers, and content. The same mail to other recipients, from another sender, with other tags, or for another
- * time is a different submission.
+ * Hashes envelope, control headers, and content. The same mail to other recipients, from another sender, with other tags, for another time,
+ * or with other delivery reports is a different submission.
  */
 function hashOf(submission: Submission): Uint8Array {
   const { tags, metadata, track, sandboxOutcome } = submission.mail;
   const recipients = submission.recipients.map(sameAddressKey).sort();
   const control = [tags, Object.entries(metadata), track, sandboxOutcome];
   const held = submission.hold === undefined ? [] : [submission.hold];
-  const envelope = JSON.stringify([sameAddressKey(submission.envelopeFrom), recipients, control, ...held]);
+  const reports = submission.reports === undefined ? [] : [reportsOf(submission.reports)];
+  const envelope = JSON.stringify([sameAddressKey(submission.envelopeFrom), recipients, control, ...held, ...reports]);
   return hashBody(Buffer.concat([Buffer.from(envelope), submission.digest()]));
+}
+
+/** Returns the requested delivery reports in an order that does not depend on that of the recipients. */
+function reportsOf({ envid, ret, recipients }: RequestedReports): unknown {
+  const byRecipient = [...recipients].toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return { envid, ret, byRecipient };
 }
 
 function commonOf(
