@@ -237,6 +237,11 @@ test('a reset deletes sandbox mail and returns to real time', async () => {
   const { sandboxApi } = service;
   const endpoint = await sandboxApi.post('/webhooks', { url: hook.url, events: ['Delivery', 'Bounce'] });
   const delivered = await send({ to: 'reset@example.com' });
+  const order = { from: 'shop@example.com', to: 'order@example.com', subject: 'Order', text: 'Thanks' };
+  const keyed = async () =>
+    (await sandboxApi.post('/send', order, { 'Idempotency-Key': 'order-99' })).body.data.messageId;
+  const ordered = await keyed();
+  assert.equal(await keyed(), ordered);
   await advance(30 * 24 * HOUR);
   await send({ sendAt: new Date(Date.now() + 40 * 24 * HOUR * 1000).toISOString() });
   const many = Array.from({ length: 250 }, () => send({ to: ['x@example.com', 'y@example.com'] }));
@@ -251,6 +256,9 @@ test('a reset deletes sandbox mail and returns to real time', async () => {
   assert.equal((await sandboxApi.get(`/messages/${delivered}`)).status, 404);
   const asked = hook.requests.length;
 
+  const orderedAgain = await keyed();
+  assert.notEqual(orderedAgain, ordered, 'the key is free again');
+  await waitUntil('it', async () => (await message(orderedAgain)).status === 'delivered');
   const again = await send({ to: 'after-reset@example.com' });
   await waitUntil('the next message', async () => (await message(again)).status === 'delivered');
   assert.ok(Math.abs(ms((await message(again)).createdAt) - Date.now()) < 60_000, 'dated by real time');
