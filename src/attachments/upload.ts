@@ -234,7 +234,7 @@ function mismatch(file: BatchFile, problem: string): Failure {
 function refusalOf(reason: UploadErrorReason, file: BatchFile): UploadRefusal {
   switch (reason) {
     case 'too-long':
-      return refuse(mismatch(file, 'The body is longer than Content-Length'));
+      return refuse(mismatch(file, 'The body is longer than the file'));
     case 'other-size':
       return refuse(mismatch(file, 'The body ended early'));
     case 'other-digest':

@@ -60,9 +60,19 @@ export function hashBody(body: Uint8Array | string): Uint8Array {
   return hash('sha256', body, 'buffer');
 }
 
+/** Returns the body of a call, or of each call of a batch, without fields that are null: they mean the same as absent ones. */
+function withoutNullFields(body: unknown): unknown {
+  if (Array.isArray(body)) return body.map(withoutNullFields);
+  if (typeof body !== 'object' || body === null) return body;
+  const given = Object.entries(body).filter(([, value]) => value !== null);
+  return Object.fromEntries(
+    given.map(([name, value]) => [name, name === 'messages' ? withoutNullFields(value) : value]),
+  );
+}
+
 /** Returns the digest of a JSON body, which a retry must repeat. A body that is not JSON is equal only to the same bytes. */
 export function digestOfJson(json: ParsedJson, bytes: () => Uint8Array | string): Uint8Array {
-  return json.ok ? jsonDigest(json.value) : hashBody(bytes());
+  return json.ok ? jsonDigest(withoutNullFields(json.value)) : hashBody(bytes());
 }
 
 export interface Answer {

@@ -95,8 +95,18 @@ test('an identical retry returns the stored response byte for byte; another body
   assert.equal(retry.text, first.text);
   assert.equal(retry.headers['idempotent-replayed'], 'true');
   assert.equal(first.headers['idempotent-replayed'], undefined);
+  const withNull = await service.api.post('/send', mail({ to: 'once@example.com', cc: null }), headers);
+  assert.equal(withNull.text, first.text, 'null means the same as leaving the field out');
   const other = await service.api.post('/send', mail({ to: 'twice@example.com' }), headers);
   assert.equal(other.status, 422);
+  const batch = { 'Idempotency-Key': 'batch-17' };
+  const sent = await service.api.post('/send/batch', { messages: [mail({ to: 'once@example.com' })] }, batch);
+  const again = await service.api.post(
+    '/send/batch',
+    { messages: [mail({ to: 'once@example.com', cc: null })] },
+    batch,
+  );
+  assert.deepEqual([again.status, again.text], [sent.status, sent.text]);
   assert.equal(other.body.error.code, 'IDEMPOTENCY_KEY_REUSED');
 });
 
