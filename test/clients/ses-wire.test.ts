@@ -112,6 +112,16 @@ test('accepts a signed request with and without the body hash in a header', asyn
   assert.match(hashed.requestId ?? '', /^req_/);
 });
 
+test('attempts with the same invocation id create one email, under both names of its header', async () => {
+  for (const name of ['amz-sdk-invocation-id', 'aws-sdk-invocation-id']) {
+    const attempt = (id: string) => call({ body: email(`${name}@example.com`), headers: { [name]: id } });
+    const [first, second, other] = [await attempt('call-1'), await attempt('call-1'), await attempt('call-2')];
+    assert.equal(first.status, 200, first.text);
+    assert.equal(second.text, first.text, name);
+    assert.notEqual(other.text, first.text, name);
+  }
+});
+
 test('rejects a request that differs from the signed one, and sends nothing', async () => {
   const body = email('refused@example.com');
   const digest = Buffer.from(await crypto.subtle.digest('SHA-256', Buffer.from(body))).toString('hex');

@@ -68,6 +68,8 @@ export function contextOf({ call }: SesDoorDeps, request: RouteRequest<Caller>):
 
 /** Identifies the attempts of one call of an SDK. */
 export const INVOCATION_HEADER = 'amz-sdk-invocation-id';
+/** The names that SDKs give to this header; the second one is that of the SDK for PHP. */
+const INVOCATION_HEADERS = [INVOCATION_HEADER, 'aws-sdk-invocation-id'] as const;
 const INVOCATION = /^[\x21-\x7e]{1,200}$/;
 
 /**
@@ -75,8 +77,10 @@ const INVOCATION = /^[\x21-\x7e]{1,200}$/;
  * none, or one that is not valid.
  */
 export function repeatKey({ request }: SesContext): string | undefined {
-  const [id, ...others] = request.headerValues(INVOCATION_HEADER);
-  return id !== undefined && others.length === 0 && INVOCATION.test(id) ? `${INVOCATION_HEADER}:${id}` : undefined;
+  const name = INVOCATION_HEADERS.find((header) => request.headerValues(header).length > 0);
+  if (name === undefined) return undefined;
+  const [id = '', ...others] = request.headerValues(name);
+  return others.length === 0 && INVOCATION.test(id) ? `${name}:${id}` : undefined;
 }
 
 interface Operation<B extends TSchema | undefined> {
