@@ -13,7 +13,7 @@ import {
   type SesContext,
   type SesDoorDeps,
 } from './endpoint.ts';
-import { pageInQuery, readPage, secondsOf } from './pages.ts';
+import { pageInQuery, readJoinedPage, readPage, secondsOf } from './pages.ts';
 
 interface SuppressionBody {
   email: string;
@@ -30,6 +30,12 @@ const THEIRS: Readonly<Record<SuppressionBody['reason'], string>> = {
   unsubscribe: 'COMPLAINT',
 };
 
+/** Returns the filters for the entries that are shown with this reason. */
+function filtersOf(reason: string): { reason: string }[] {
+  const ours = Object.keys(THEIRS) as SuppressionBody['reason'][];
+  return ours.filter((one) => THEIRS[one] === reason).map((one) => ({ reason: one }));
+}
+
 function shown({ email, reason, createdAt }: SuppressionBody) {
   return { EmailAddress: email, Reason: THEIRS[reason], LastUpdateTime: secondsOf(createdAt) };
 }
@@ -40,12 +46,11 @@ async function list(context: SesContext): Promise<Operated> {
   if ([first, ...others].some((reason) => reason !== undefined && !Object.hasOwn(OURS, reason)))
     return invalidField('Reason', 'must be BOUNCE or COMPLAINT');
   for (const name of ['StartDate', 'EndDate']) if (query.has(name)) return invalidField(name, 'is not supported');
-  const reason = first === undefined || others.length > 0 ? undefined : OURS[first];
-  const page = await readPage<SuppressionBody>(context, {
-    path: '/suppressions',
-    filter: { reason },
-    ...pageInQuery(context),
-  });
+  const wanted = { path: '/suppressions', ...pageInQuery(context) };
+  const isOneReason = first !== undefined && others.length === 0;
+  const page = isOneReason
+    ? await readJoinedPage<SuppressionBody>(context, { ...wanted, filters: filtersOf(first) })
+    : await readPage<SuppressionBody>(context, wanted);
   if (!page.ok) return page;
   const { rows, NextToken } = page.value;
   return ok(defined({ SuppressedDestinationSummaries: rows.map(shown), NextToken }));
