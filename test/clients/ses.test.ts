@@ -197,14 +197,21 @@ test('version 2: inline and stored templates, single and bulk email', async () =
           ReplacementTags: [{ Name: 'kind', Value: 'own' }],
         },
         { Destination: { ToAddresses: ['not an address'] } },
+        {
+          Destination: { ToAddresses: ['bulk-3@example.com'] },
+          ReplacementEmailContent: { ReplacementTemplate: { ReplacementTemplateData: '{"name":' } },
+        },
+        { Destination: { ToAddresses: ['bulk-4@example.com'] } },
       ],
     }),
   );
   const results = bulk.BulkEmailEntryResults ?? [];
   assert.deepEqual(
     results.map(({ Status }) => Status),
-    ['SUCCESS', 'SUCCESS', 'INVALID_PARAMETER'],
+    ['SUCCESS', 'SUCCESS', 'INVALID_PARAMETER', 'INVALID_PARAMETER', 'SUCCESS'],
   );
+  assert.match(results[3]!.Error ?? '', /BulkEmailEntries\[3\]\.ReplacementTemplateData/);
+  assert.deepEqual(await messagesTo('bulk-4@example.com'), [results[4]!.MessageId]);
   assert.match(results[2]!.Error ?? '', /Destination\.ToAddresses/);
   assert.match(await received('bulk-1@example.com'), /Welcome friend/);
   const second = await received('bulk-2@example.com');
@@ -253,6 +260,34 @@ test('version 2: account, identities, and suppression list', async () => {
     bounces.SuppressedDestinationSummaries?.map((one) => one.EmailAddress),
     ['b@example.com'],
   );
+  // Entries of Postrider's other reasons are in the list of the reason with which they are shown.
+  for (const [email, reason] of [
+    ['manual-1@example.com', 'manual'],
+    ['manual-2@example.com', 'manual'],
+    ['left@example.com', 'unsubscribe'],
+  ]) {
+    const added = await service.api.post('/suppressions', { email, reason });
+    assert.equal(added.status, 201, added.text);
+  }
+  for (const PageSize of [undefined, 1, 2]) {
+    const listed: Record<string, (string | undefined)[]> = { BOUNCE: [], COMPLAINT: [] };
+    for (const Reason of ['BOUNCE', 'COMPLAINT'] as const) {
+      let NextToken: string | undefined;
+      do {
+        const page = await client.send(
+          new v2.ListSuppressedDestinationsCommand({ Reasons: [Reason], PageSize, NextToken }),
+        );
+        for (const one of page.SuppressedDestinationSummaries ?? []) {
+          assert.equal(one.Reason, Reason);
+          listed[Reason]!.push(one.EmailAddress);
+        }
+        NextToken = page.NextToken;
+        assert.ok(PageSize !== undefined || NextToken === undefined, 'one page has all entries');
+      } while (NextToken !== undefined);
+    }
+    assert.deepEqual(listed.BOUNCE!.toSorted(), ['b@example.com', 'manual-1@example.com', 'manual-2@example.com']);
+    assert.deepEqual(listed.COMPLAINT!.toSorted(), ['left@example.com', EmailAddress]);
+  }
   await client.send(new v2.DeleteSuppressedDestinationCommand({ EmailAddress }));
   await assert.rejects(
     client.send(new v2.GetSuppressedDestinationCommand({ EmailAddress })),

@@ -161,16 +161,30 @@ function merged<T extends { Name: string }>(defaults: T[] | undefined, others: T
   return [...new Map([...(defaults ?? []), ...(others ?? [])].map((one) => [one.Name, one])).values()];
 }
 
-function bulkEmail(body: BulkBody, source: SendFields, index: number): Result<SendFields> {
+/** What all entries of a bulk email have in common. */
+interface BulkDefaults {
+  /** The template, as `templateSource` returns it. */
+  source: SendFields;
+  variables: Record<string, unknown>;
+}
+
+/** Returns the defaults; a failure is that of the request, not of an entry. */
+function bulkDefaults({ DefaultContent: { Template = {} } }: BulkBody): Result<BulkDefaults> {
+  const source = templateSource(Template);
+  if (!source.ok) return source;
+  const variables = templateVariables(Template.TemplateData, 'DefaultContent.Template.TemplateData');
+  return variables.ok ? ok({ source: source.value, variables: variables.value }) : variables;
+}
+
+/** Returns the fields of one entry's email, or the failure of the entry. */
+function bulkEmail(body: BulkBody, { source, variables }: BulkDefaults, index: number): Result<SendFields> {
   const entry = body.BulkEmailEntries[index] as BulkEntry;
   const { Template = {} } = body.DefaultContent;
   const data = entry.ReplacementEmailContent?.ReplacementTemplate?.ReplacementTemplateData;
-  const defaults = templateVariables(Template.TemplateData, 'DefaultContent.Template.TemplateData');
-  if (!defaults.ok) return defaults;
   const own = templateVariables(data, `BulkEmailEntries[${index}].ReplacementTemplateData`);
   if (!own.ok) return own;
   const Headers = merged(Template.Headers, entry.ReplacementHeaders);
-  const fields = templateFields({ ...Template, Headers }, source, { ...defaults.value, ...own.value });
+  const fields = templateFields({ ...Template, Headers }, source, { ...variables, ...own.value });
   if (!fields.ok) return fields;
   const metadata = metadataOf(merged(body.DefaultEmailTags, entry.ReplacementTags));
   if (!metadata.ok) return metadata;
@@ -209,27 +223,27 @@ type BatchResult =
   | { data: { messageId: string } }
   | { error: { code: Parameters<typeof failure>[0]; message: string; details: Failure['details'] } };
 
+function rejected(refusal: Failure): BulkResult {
+  return { Status: STATUSES[refusal.code] ?? 'FAILED', Error: awsErrorOf(refusal).message };
+}
+
 /** Sends one email per entry. Returns a result for each entry, in order. Fails if the request itself is not valid. */
 export async function sendBulk(context: SesContext, body: BulkBody): Promise<Result<BulkResult[]>> {
   if (body.ListManagementOptions !== undefined) return invalidField('ListManagementOptions', NO_LISTS);
-  const source = templateSource(body.DefaultContent.Template ?? {});
-  if (!source.ok) return source;
-  const emails: SendFields[] = [];
-  for (const index of body.BulkEmailEntries.keys()) {
-    const fields = bulkEmail(body, source.value, index);
-    if (!fields.ok) return fields;
-    emails.push(defined(fields.value));
-  }
-  const sent = await callOnce(context, '/send/batch', { messages: emails });
-  if (!sent.ok) return sent;
-  return ok(
-    (sent.body.results as BatchResult[]).map((result, index): BulkResult => {
-      if ('data' in result) return { Status: 'SUCCESS', MessageId: result.data.messageId };
-      const { code, ...rest } = result.error;
-      const refusal = withTemplateName(failure(code, rest), emails[index]!);
-      return { Status: STATUSES[code] ?? 'FAILED', Error: awsErrorOf(refusal).message };
-    }),
-  );
+  const defaults = bulkDefaults(body);
+  if (!defaults.ok) return defaults;
+  const read = body.BulkEmailEntries.map((_, index) => bulkEmail(body, defaults.value, index));
+  const emails = read.flatMap((fields) => (fields.ok ? [defined(fields.value)] : []));
+  const sent = emails.length === 0 ? undefined : await callOnce(context, '/send/batch', { messages: emails });
+  if (sent?.ok === false) return sent;
+  // The results of the emails that were sent, in order; an entry that is not valid has none.
+  const results = (sent?.body.results ?? []) as BatchResult[];
+  const answers = results.map((result, at): BulkResult => {
+    if ('data' in result) return { Status: 'SUCCESS', MessageId: result.data.messageId };
+    const { code, ...rest } = result.error;
+    return rejected(withTemplateName(failure(code, rest), emails[at]!));
+  });
+  return ok(read.map((fields) => (fields.ok ? answers.shift()! : rejected(fields.failure))));
 }
 
 export function sendOperations(deps: SesDoorDeps): RouteDefinition<Caller>[] {
