@@ -85,6 +85,12 @@ test('version 2: Simple content with every field arrives', async () => {
           Attachments: [
             { FileName: 'a.txt', RawContent: Buffer.from('bytes of a file') },
             { FileName: 'logo.png', ContentId: 'logo', ContentDisposition: 'INLINE', RawContent: Buffer.from('png') },
+            {
+              FileName: 'terms.pdf',
+              ContentId: 'terms',
+              ContentDisposition: 'ATTACHMENT',
+              RawContent: Buffer.from('pdf'),
+            },
           ],
         },
       },
@@ -97,6 +103,8 @@ test('version 2: Simple content with every field arrives', async () => {
   assert.match(text, /\{\{ literal \}\}/);
   assert.ok(text.includes(Buffer.from('bytes of a file').toString('base64')));
   assert.match(text, /^Content-ID: <logo>\r$/m);
+  assert.doesNotMatch(text, /<terms>/);
+  assert.match(text, /^Content-Disposition: attachment;\s+filename="?terms\.pdf/m);
   await received('c-simple@example.com');
   await received('b-simple@example.com');
   assert.doesNotMatch(text, /b-simple/);

@@ -108,7 +108,9 @@ function headerFields(given: Static<typeof headers> | undefined): Result<Record<
 function attachmentFields(given: Static<typeof attachments> | undefined): SendFields[] | undefined {
   if (given === undefined || given.length === 0) return undefined;
   return given.map(({ RawContent, FileName, ContentType, ContentDisposition, ContentId }) => {
-    const contentId = ContentId?.replace(/^<(.*)>$/, '$1') ?? (ContentDisposition === 'INLINE' ? FileName : undefined);
+    const inlineId = ContentId?.replace(/^<(.*)>$/, '$1') ?? (ContentDisposition === 'INLINE' ? FileName : undefined);
+    // A file with a Content-ID is sent inline.
+    const contentId = ContentDisposition === 'ATTACHMENT' ? undefined : inlineId;
     return {
       name: FileName,
       contentType: ContentType ?? typeOfFile(FileName),
