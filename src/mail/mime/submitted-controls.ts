@@ -7,6 +7,7 @@
  *   X-Postrider-Metadata-Order: 17             the name as written after the prefix; at most 20
  *   X-Postrider-Track: opens, clicks           or one of them, or none
  *   Idempotency-Key: 1 to 255 printable ASCII characters
+ *   Resend-Idempotency-Key: another name of Idempotency-Key, which clients of Resend use
  *   X-Sandbox-Outcome: checked by the sandbox, not here
  */
 
@@ -38,7 +39,8 @@ const TAG = /^[A-Za-z0-9_-]{1,64}$/;
 const KEY = /^[\x20-\x7e]{1,255}$/;
 const METADATA = 'x-postrider-metadata-';
 
-const OTHERS = new Set(['idempotency-key', 'x-sandbox-outcome']);
+const IDEMPOTENCY_KEYS = new Set(['idempotency-key', 'resend-idempotency-key']);
+const OTHERS = new Set([...IDEMPOTENCY_KEYS, 'x-sandbox-outcome']);
 
 /** Returns whether the field is a control field, by its lower-case name; X-Postrider- fields with unknown names are, and have no effect. */
 export function isControl(name: string): boolean {
@@ -110,9 +112,10 @@ function readOne(field: ControlField, reading: Reading): string | undefined {
   if (lower === 'x-postrider-tag') return readTags(field.value, reading);
   if (lower === 'x-postrider-track') return readTrack(field.value, reading);
   if (lower.startsWith(METADATA)) return readMetadata(field, reading);
-  if (lower === 'idempotency-key') {
-    if (reading.idempotencyKey !== undefined) return 'Idempotency-Key occurs more than once; send it once';
-    if (!KEY.test(field.value)) return 'Idempotency-Key must be 1 to 255 printable ASCII characters';
+  if (IDEMPOTENCY_KEYS.has(lower)) {
+    const name = lower === 'idempotency-key' ? 'Idempotency-Key' : 'Resend-Idempotency-Key';
+    if (reading.idempotencyKey !== undefined) return 'the idempotency key occurs more than once; send it once';
+    if (!KEY.test(field.value)) return `${name} must be 1 to 255 printable ASCII characters`;
     reading.idempotencyKey = field.value;
   } else if (lower === 'x-sandbox-outcome') {
     if (reading.sandboxOutcome !== undefined) return 'X-Sandbox-Outcome occurs more than once; send it once';

@@ -142,6 +142,8 @@ const ORDERS: [fields: string, expected: RegExp][] = [
   [`Idempotency-Key: ${'k'.repeat(256)}`, /1 to 255 printable/],
   ['Idempotency-Key: grün', /1 to 255 printable/],
   ['Idempotency-Key: a\r\nIdempotency-Key: a', /occurs more than once/],
+  ['Idempotency-Key: a\r\nResend-Idempotency-Key: a', /idempotency key occurs more than once/],
+  ['Resend-Idempotency-Key:', /Resend-Idempotency-Key must be 1 to 255 printable/],
   ['X-Sandbox-Outcome: bounced\r\nX-Sandbox-Outcome: delayed', /occurs more than once/],
 ];
 for (const [fields, expected] of ORDERS) {
@@ -160,6 +162,9 @@ test('control headers are accepted in every valid form', () => {
   assert.deepEqual(Object.entries(read('X-Postrider-Metadata-__proto__: x').metadata), [['__proto__', 'x']]);
   assert.deepEqual(read('X-Postrider-Metadata-Empty:').metadata, { Empty: '' });
   assert.equal(read(`Idempotency-Key: ${'k'.repeat(255)}`).idempotencyKey, 'k'.repeat(255));
+  const resend = read('resend-idempotency-key: order 17');
+  assert.equal(resend.idempotencyKey, 'order 17');
+  assert.doesNotMatch(resend.content.toString(), /order 17/);
   assert.ok(!read('X-Postrider: x\r\nX-Postrider-: y').content.includes('X-Postrider-:'));
 });
 
