@@ -26,6 +26,7 @@ export const attachment = open({
   filename: Type.Optional(Type.Union([Type.String({ maxLength: 255 }), Type.Literal(false)])),
   content_type: Type.Optional(Type.String({ maxLength: 255 })),
   content_id: Type.Optional(Type.String({ maxLength: 255 })),
+  inline_content_id: Type.Optional(Type.String({ maxLength: 255, description: 'Earlier name of `content_id`.' })),
 });
 type Given = Static<typeof attachment>;
 
@@ -80,7 +81,10 @@ export async function readAttachments(http: HttpClient, given: readonly Given[])
   let sizeBytes = 0;
   for (const [index, one] of given.entries()) {
     const field = `attachments[${index}]`;
-    const { content: inline, path, content_type: contentType, content_id: contentId } = one;
+    const { content: inline, content_type: contentType } = one;
+    // Some clients send the fields that they do not use as empty strings, and older ones use another name of `content_id`.
+    const path = one.path === '' ? undefined : one.path;
+    const contentId = one.content_id || one.inline_content_id || undefined;
     if ((inline === undefined) === (path === undefined)) return invalidField(field, 'needs either content or path');
     let base64 = typeof inline === 'string' ? inline : undefined;
     if (base64 === undefined) {
