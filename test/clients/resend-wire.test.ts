@@ -288,22 +288,6 @@ test('attachments arrive as Base64, as JSON Buffers, and from URLs', async () =>
   assert.match(await received('unnamed@example.com'), /filename="?attachment-1/);
 });
 
-test('attachments of older SDKs are inline by inline_content_id, and an empty path counts as absent', async () => {
-  const attachments = [
-    { filename: 'logo.png', content: 'YQ==', path: '', inline_content_id: 'logo', content_id: '' },
-    { filename: 'both.png', content: 'Yg==', path: '', inline_content_id: 'old', content_id: '<new>' },
-  ];
-  const sent = await call('POST', '/emails', {
-    body: mail({ to: 'inline@example.com', html: '<p>x</p>', attachments }),
-  });
-  assert.equal(sent.status, 200, JSON.stringify(sent.body));
-  assert.equal(sent.headers.get('x-ignored-fields'), null);
-  const text = await received('inline@example.com');
-  assert.deepEqual(text.match(/^Content-ID: .*$/gm), ['Content-ID: <logo>', 'Content-ID: <new>']);
-  const refused = await call('POST', '/emails', { body: mail({ attachments: [{ filename: 'a.png', path: '' }] }) });
-  assert.equal(refused.body.name, 'invalid_attachment');
-});
-
 test('a key cannot read or change data of another account or mode', async () => {
   const other = await service.cli('account', 'create', '--name', 'Other');
   const foreign = String(other.apiKey);

@@ -1,8 +1,9 @@
 /**
  * Implements Resend's /templates: stored templates with a draft and a published version. Sends use the published version. The alias of a
- * template is its name in Postrider's API. The name that this API returns, the default sender, and the reply addresses are stored with the
- * template.
+ * template is its name in Postrider's API; a template without an alias gets its name in this API, or one that starts with it if that name is
+ * taken. The name in this API, the default sender, and the reply addresses are stored with the template.
  */
+import { randomBytes } from 'node:crypto';
 import type { Static } from 'typebox';
 import { type Caller, ownerOf } from '../../accounts/accounts.ts';
 import { requestedChanges } from '../../audit/audit.ts';
@@ -29,14 +30,23 @@ import {
 } from './endpoint.ts';
 import { keyOf, list, listBody } from './lists.ts';
 
-/** The fields that only this API has. They are stored with the template as JSON. */
-interface Extra {
-  name: string;
-  alias: string | null;
+/** The default sender and reply addresses of emails with a template. */
+interface Senders {
   from: string | null;
   replyTo: string[] | null;
-  publishedAt: string | null;
 }
+
+/** The fields that only this API has. They are stored with the template as JSON. The senders are those of the draft. */
+interface Extra extends Senders {
+  name: string;
+  alias: string | null;
+  publishedAt: string | null;
+  /** The senders of the published version; null before the first. */
+  published: Senders | null;
+}
+
+/** As stored; `published` is absent in templates that were stored before it existed, which used the senders of the draft. */
+type StoredExtra = Omit<Extra, 'published'> & { published?: Senders | null };
 
 interface TemplateBody {
   templateId: string;
@@ -53,6 +63,8 @@ interface TemplateBody {
 
 /** Query that saves a version which sends do not use yet. */
 const DRAFT = { publish: false };
+
+const MAX_NAME_LENGTH = 200;
 
 const NO_TEMPLATE = NOT_FOUND('Template');
 
@@ -76,19 +88,26 @@ const content = {
   variables: Type.Optional(Type.Array(variable, { maxItems: 50 })),
 };
 const newTemplate = open({
-  name: Type.String({ minLength: 1, maxLength: 200 }),
+  name: Type.String({ minLength: 1, maxLength: MAX_NAME_LENGTH }),
   html: Type.String({ minLength: 1, maxLength: 2_000_000 }),
   ...content,
 });
 const changedTemplate = open({
-  name: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: MAX_NAME_LENGTH })),
   html: Type.Optional(Type.String({ minLength: 1, maxLength: 2_000_000 })),
   ...content,
 });
 type Change = Static<typeof changedTemplate>;
 
+function sendersIn({ from, replyTo }: Senders): Senders {
+  return { from, replyTo };
+}
+
 function readExtra({ extra }: TemplateExtra): Extra | undefined {
-  return extra === null ? undefined : (JSON.parse(extra) as Extra);
+  if (extra === null) return undefined;
+  const stored = JSON.parse(extra) as StoredExtra;
+  const earlier = stored.publishedAt === null ? null : sendersIn(stored);
+  return { ...stored, published: stored.published === undefined ? earlier : stored.published };
 }
 
 /** Returns the Postrider id for the UUID of a template; returns an alias unchanged. */
@@ -101,7 +120,7 @@ async function findExtra({ database }: ResendDoorDeps, context: EndpointContext,
   return found;
 }
 
-/** Returns the default sender and reply addresses of a template; undefined if the template does not exist. */
+/** Returns the published default sender and reply addresses of a template; undefined if the template does not exist. */
 export async function sendersOf(
   deps: ResendDoorDeps,
   context: EndpointContext,
@@ -109,7 +128,9 @@ export async function sendersOf(
 ): Promise<{ from?: string; replyTo?: string[] } | undefined> {
   const found = await findExtra(deps, context, reference);
   if (found === undefined) return undefined;
-  const { from, replyTo } = readExtra(found) ?? {};
+  const extra = readExtra(found);
+  // The send refuses a template without a published version, and names the template, not a missing sender.
+  const { from, replyTo } = extra?.published ?? extra ?? {};
   return { ...(from && { from }), ...(replyTo && { replyTo }) };
 }
 
@@ -133,7 +154,8 @@ async function findByReference(
 
 /** Returns the fields of this API. For a template of Postrider's API, the alias is its name, and every version is published. */
 function extraOf({ name, updatedAt }: TemplateBody, record: TemplateExtra): Extra {
-  return readExtra(record) ?? { name, alias: name, from: null, replyTo: null, publishedAt: updatedAt };
+  const senders: Senders = { from: null, replyTo: null };
+  return readExtra(record) ?? { name, alias: name, ...senders, publishedAt: updatedAt, published: senders };
 }
 
 const findTemplate = (deps: ResendDoorDeps, context: EndpointContext): Promise<Result<FoundTemplate>> =>
@@ -176,7 +198,8 @@ function fullBody(found: FoundTemplate): Record<string, unknown> {
 }
 
 /** Returns the body for Postrider's API: the changed parts, and the stored values of the others. */
-function postriderBody(change: Change, current: TemplateBody | undefined, extra: Extra): Record<string, unknown> {
+function postriderBody(change: Change, found: FoundTemplate | undefined, extra: Extra): Record<string, unknown> {
+  const current = found?.template;
   const part = (name: 'subject' | 'html' | 'text'): string | null => {
     const given = change[name];
     if (given === undefined) return current?.[name] ?? null;
@@ -189,7 +212,7 @@ function postriderBody(change: Change, current: TemplateBody | undefined, extra:
     ...(value !== undefined && value !== null && { default: value }),
   }));
   return {
-    name: extra.alias ?? extra.name,
+    name: postriderName(extra, found),
     subject: part('subject'),
     // Templates of Postrider can be written in MJML, from which the html is generated.
     ...(change.html === undefined && current?.mjml !== undefined && { mjml: current.mjml }),
@@ -208,7 +231,32 @@ function changedExtra(change: Change, current: Extra | undefined): Extra {
     from: change.from === undefined ? (current?.from ?? null) : change.from,
     replyTo: replies,
     publishedAt: current?.publishedAt ?? null,
+    published: current?.published ?? null,
   };
+}
+
+/**
+ * Returns the name in Postrider's API for a draft. Templates of this API can have the same name, but a name can only change with the name or
+ * the alias.
+ */
+function postriderName(extra: Extra, current: FoundTemplate | undefined): string {
+  if (extra.alias !== null) return extra.alias;
+  const isKept = current !== undefined && current.extra.alias === null && current.extra.name === extra.name;
+  return isKept ? current.template.name : extra.name;
+}
+
+/** Saves a draft. If the name of a template without an alias is taken, the template gets another name in Postrider's API. */
+async function saveDraft(
+  { call }: EndpointContext,
+  { templateId, extra, body }: { templateId?: string; extra: Extra; body: Record<string, unknown> },
+): ReturnType<EndpointContext['call']> {
+  const save = (name: unknown) =>
+    templateId === undefined
+      ? call('POST', '/templates', { query: DRAFT, body: { ...body, name } })
+      : call('PUT', `/templates/${templateId}`, { query: DRAFT, body: { ...body, name } });
+  const saved = await save(body.name);
+  if (saved.ok || saved.failure.code !== 'CONFLICT' || extra.alias !== null) return saved;
+  return save(`${extra.name.slice(0, MAX_NAME_LENGTH - 9).toWellFormed()} ${randomBytes(4).toString('hex')}`);
 }
 
 async function storeExtra(
@@ -232,10 +280,7 @@ async function storeExtra(
 /** Creates a template without a published version. */
 async function create(deps: ResendDoorDeps, context: EndpointContext, change: Change): Promise<EndpointAnswer> {
   const extra = changedExtra(change, undefined);
-  const created = await context.call('POST', '/templates', {
-    query: DRAFT,
-    body: postriderBody(change, undefined, extra),
-  });
+  const created = await saveDraft(context, { extra, body: postriderBody(change, undefined, extra) });
   if (!created.ok) return created;
   return storeExtra(deps, context, { templateId: created.body.templateId, extra });
 }
@@ -246,10 +291,8 @@ async function change(deps: ResendDoorDeps, context: EndpointContext<Change>): P
   const { template } = found.value;
   const extra = changedExtra(context.body, found.value.extra);
   const { templateId } = template;
-  const replaced = await context.call('PUT', `/templates/${templateId}`, {
-    query: DRAFT,
-    body: postriderBody(context.body, template, extra),
-  });
+  const body = postriderBody(context.body, found.value, extra);
+  const replaced = await saveDraft(context, { templateId, extra, body });
   return replaced.ok ? storeExtra(deps, context, { templateId, extra }) : replaced;
 }
 
@@ -257,7 +300,7 @@ async function publish(deps: ResendDoorDeps, context: EndpointContext): Promise<
   const found = await findTemplate(deps, context);
   if (!found.ok) return found;
   const { template, extra } = found.value;
-  const published = { ...extra, publishedAt: iso(deps.clock.now()) };
+  const published: Extra = { ...extra, publishedAt: iso(deps.clock.now()), published: sendersIn(extra) };
   const { templateId, version: publishedVersion } = template;
   return storeExtra(deps, context, { templateId, extra: published, publishedVersion });
 }
@@ -268,11 +311,12 @@ const MAX_COPIES = 50;
 async function duplicate(deps: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
   const found = await findTemplate(deps, context);
   if (!found.ok) return found;
-  const { template, extra } = found.value;
+  const { extra } = found.value;
   for (let number = 1; ; number += 1) {
     const name = `${extra.name} (Copy${number === 1 ? '' : ` ${number}`})`;
-    const copy: Extra = { ...extra, name, alias: null, publishedAt: null };
-    const created = await context.call('POST', '/templates', { query: DRAFT, body: postriderBody({}, template, copy) });
+    const copy: Extra = { ...extra, name, alias: null, publishedAt: null, published: null };
+    const body = postriderBody({}, found.value, copy);
+    const created = await context.call('POST', '/templates', { query: DRAFT, body });
     if (created.ok) return storeExtra(deps, context, { templateId: created.body.templateId, extra: copy });
     if (created.failure.code !== 'CONFLICT' || number === MAX_COPIES) return created;
   }

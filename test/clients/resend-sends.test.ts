@@ -1,0 +1,130 @@
+/**
+ * What the Resend interface sends: attachments of older SDKs, the published senders of templates, and strict batches near a quota.
+ */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
+import { type Service, startService } from '../kit/start-service.ts';
+import { waitUntil } from '../kit/wait-until.ts';
+
+let sink: SmtpSink;
+let service: Service;
+
+before(async () => {
+  sink = await smtpSink();
+  service = await startService({
+    env: { POSTRIDER_DOORS: 'resend', POSTRIDER_ROUTE: `smtp://127.0.0.1:${sink.port}` },
+  });
+  await service.cli('domain', 'add', service.live.accountId, 'shop.example', '--verified');
+});
+after(async () => {
+  await service.close();
+  await sink.close();
+});
+
+interface Reply {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: an answer is what is being tested
+  body: any;
+}
+
+async function call(
+  method: string,
+  path: string,
+  options: { key?: string; body?: unknown; headers?: object } = {},
+): Promise<Reply> {
+  const { key = service.live.apiKey, body, headers = {} } = options;
+  const answer = await fetch(new URL(path, service.url), {
+    method,
+    headers: {
+      ...(key !== '' && { authorization: `Bearer ${key}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  assert.match(answer.headers.get('content-type') ?? '', /^application\/json/, `${method} ${path}`);
+  return { status: answer.status, headers: answer.headers, body: await answer.json() };
+}
+
+const mail = (extra: object = {}) => ({
+  from: 'hello@shop.example',
+  to: ['ann@example.com'],
+  subject: 'Hello',
+  text: 'Hello',
+  ...extra,
+});
+
+const received = (to: string) =>
+  waitUntil(`the message to ${to}`, () => sink.messages.find((one) => one.to.includes(to))?.content.toString());
+
+test('attachments of older SDKs are inline by inline_content_id, and an empty path counts as absent', async () => {
+  const attachments = [
+    { filename: 'logo.png', content: 'YQ==', path: '', inline_content_id: 'logo', content_id: '' },
+    { filename: 'both.png', content: 'Yg==', path: '', inline_content_id: 'old', content_id: '<new>' },
+  ];
+  const sent = await call('POST', '/emails', {
+    body: mail({ to: 'inline@example.com', html: '<p>x</p>', attachments }),
+  });
+  assert.equal(sent.status, 200, JSON.stringify(sent.body));
+  assert.equal(sent.headers.get('x-ignored-fields'), null);
+  const text = await received('inline@example.com');
+  assert.deepEqual(text.match(/^Content-ID: .*$/gm), ['Content-ID: <logo>', 'Content-ID: <new>']);
+  const refused = await call('POST', '/emails', { body: mail({ attachments: [{ filename: 'a.png', path: '' }] }) });
+  assert.equal(refused.body.name, 'invalid_attachment');
+});
+
+test('a send uses the published sender and reply addresses of a template, not those of the draft', async () => {
+  const { id } = (
+    await call('POST', '/templates', {
+      body: {
+        name: 'Senders',
+        subject: 's',
+        html: '<p>x</p>',
+        from: 'Old <old@shop.example>',
+        reply_to: 'old-help@shop.example',
+      },
+    })
+  ).body;
+  await call('POST', `/templates/${id}/publish`);
+  const changed = await call('PATCH', `/templates/${id}`, {
+    body: { from: 'New <new@shop.example>', reply_to: ['new-help@shop.example'] },
+  });
+  assert.equal(changed.status, 200, JSON.stringify(changed.body));
+  const sendersFor = async (to: string) => {
+    const sent = await call('POST', '/emails', { body: { to, template: { id } } });
+    assert.equal(sent.status, 200, JSON.stringify(sent.body));
+    return (await received(to)).match(/^(?:From|Reply-To): .*$/gm)!.toSorted();
+  };
+  const old = ['From: Old <old@shop.example>', 'Reply-To: old-help@shop.example'];
+  assert.deepEqual(await sendersFor('senders-1@example.com'), old);
+  const shown = (await call('GET', `/templates/${id}`)).body;
+  assert.deepEqual([shown.from, shown.reply_to], ['New <new@shop.example>', ['new-help@shop.example']], 'of the draft');
+  const copy = (await call('POST', `/templates/${id}/duplicate`)).body.id;
+  assert.equal((await call('GET', `/templates/${copy}`)).body.from, 'New <new@shop.example>');
+  await call('POST', `/templates/${id}/publish`);
+  const next = ['From: New <new@shop.example>', 'Reply-To: new-help@shop.example'];
+  assert.deepEqual(await sendersFor('senders-2@example.com'), next);
+});
+
+test('templates without an alias can have the same name', async () => {
+  const make = (extra: object = {}) =>
+    call('POST', '/templates', { body: { name: 'Same', html: '<p>x</p>', subject: 's', ...extra } });
+  const made = [await make(), await make(), await make({ alias: 'same-1' })];
+  for (const { status, body } of made) assert.equal(status, 201, JSON.stringify(body));
+  const ids: string[] = made.map(({ body }) => body.id);
+  assert.equal(new Set(ids).size, 3);
+  for (const id of ids) {
+    const changed = await call('PATCH', `/templates/${id}`, { body: { subject: 'changed' } });
+    assert.equal(changed.status, 200, JSON.stringify(changed.body));
+    await call('POST', `/templates/${id}/publish`);
+    const shown = (await call('GET', `/templates/${id}`)).body;
+    assert.deepEqual([shown.name, shown.subject, shown.status], ['Same', 'changed', 'published']);
+  }
+  assert.equal((await call('PATCH', `/templates/${ids[2]}`, { body: { alias: null } })).status, 200);
+  const taken = await make({ alias: 'same-2' });
+  assert.equal(taken.status, 201);
+  const again = await make({ alias: 'same-2' });
+  assert.deepEqual([again.status, again.body.name], [422, 'validation_error'], 'an alias is unique');
+});
