@@ -128,3 +128,51 @@ test('templates without an alias can have the same name', async () => {
   const again = await make({ alias: 'same-2' });
   assert.deepEqual([again.status, again.body.name], [422, 'validation_error'], 'an alias is unique');
 });
+
+test('a strict batch that exceeds a quota sends nothing', async () => {
+  const made = await service.cli('account', 'create', '--name', 'Limited', '--plan', 'paid');
+  const key = String(made.apiKey);
+  const accountId = String(made.accountId);
+  await service.cli('domain', 'add', accountId, 'limited.example', '--verified');
+  await service.cli('account', 'set', accountId, '--limit', 'messagesPerDay=7');
+  const to = (name: string) => mail({ from: 'hello@limited.example', to: [`${name}@example.com`] });
+  const batch = (names: string[], headers: object = {}) =>
+    call('POST', '/emails/batch', { key, body: names.map(to), headers });
+  const five = {
+    ...to('q1'),
+    to: ['q1@example.com', 'Q2 <q2@example.com>'],
+    cc: 'q3@example.com',
+    bcc: ['q4@example.com'],
+  };
+  const tooMany = await call('POST', '/emails/batch', { key, body: [five, to('q5'), to('q6'), to('q7'), to('q8')] });
+  assert.equal(tooMany.body.name, 'daily_quota_exceeded', JSON.stringify(tooMany.body));
+  const list = async () => (await call('GET', '/emails?limit=100', { key })).body.data as object[];
+  assert.deepEqual(await list(), []);
+  const keyed = { 'idempotency-key': 'quota-1' };
+  assert.equal((await call('POST', '/emails/batch', { key, body: [five, to('q5')], headers: keyed })).status, 200);
+  const refused = await batch(['q6', 'q7', 'q8', 'q9']);
+  assert.deepEqual([refused.status, refused.body.name], [429, 'daily_quota_exceeded'], JSON.stringify(refused.body));
+  assert.match(refused.body.message, /has 2 left, but this batch needs 4/);
+  assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+  assert.equal((await list()).length, 2, 'nothing of the refused batch was sent');
+  assert.equal((await batch(['q6', 'q7'])).status, 200);
+  const repeated = await call('POST', '/emails/batch', { key, body: [five, to('q5')], headers: keyed });
+  assert.equal(repeated.status, 200, 'a repeat needs no quota');
+});
+
+test('a quota that ends within a strict batch lists the emails that were sent', async () => {
+  // The quota of sandbox messages is not checked before the batch, like one that parallel sends use up after the check.
+  await service.cli('account', 'set', service.live.accountId, '--limit', 'messagesPerDay=3');
+  const body = ['s1', 's2', 's3', 's4'].map((name) => mail({ to: [`${name}@example.com`] }));
+  const headers = { 'idempotency-key': 'partial-1' };
+  const first = await call('POST', '/emails/batch', { key: service.sandbox.apiKey, body, headers });
+  assert.deepEqual([first.status, first.body.name], [429, 'daily_quota_exceeded'], JSON.stringify(first.body));
+  assert.match(first.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+  assert.match(first.body.message, /^Email \d: .* These emails of the batch were sent: \d, \d, \d\./);
+  await service.cli('account', 'set', service.live.accountId, '--limit', 'messagesPerDay=4');
+  const again = await call('POST', '/emails/batch', { key: service.sandbox.apiKey, body, headers });
+  assert.equal(again.status, 200, JSON.stringify(again.body));
+  const inbox = (await call('GET', '/emails?limit=100', { key: service.sandbox.apiKey })).body.data;
+  assert.equal(inbox.length, 4, 'the repeat sent only the other email');
+  await service.cli('account', 'set', service.live.accountId, '--limit', 'messagesPerDay=none');
+});

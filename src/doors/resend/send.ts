@@ -14,6 +14,7 @@ import { Type } from '../../http/schema-type.ts';
 import { mapOf } from '../../http/validate.ts';
 import { storedAnswerOperation } from '../../idempotency/idempotency.ts';
 import { attachment, readAttachments } from './attachment-content.ts';
+import { batchQuotaFailure, quotaRetrySeconds } from './batch-quota.ts';
 import {
   type EndpointAnswer,
   type EndpointContext,
@@ -239,18 +240,55 @@ async function isRepeat({ database, clock }: ResendDoorDeps, context: EndpointCo
   return (await database.execute(storedAnswerOperation, lookup)) !== null;
 }
 
+interface BatchItem {
+  index: number;
+  body: Record<string, unknown>;
+}
+
+/** Checks that all emails of a batch would be accepted and that the quotas of the account allow all of them. */
+async function checkStrictly(
+  deps: ResendDoorDeps,
+  context: EndpointContext,
+  mails: readonly BatchItem[],
+): Promise<Result<undefined>> {
+  if (await isRepeat(deps, context)) return ok(undefined);
+  const checked = await checkAll(context, mails);
+  if (!checked.ok) return checked;
+  const { 'idempotency-key': key } = idempotencyHeader(context);
+  const exceeded = await batchQuotaFailure(deps, context, { bodies: mails.map(({ body }) => body), key });
+  return exceeded === undefined ? ok(undefined) : refuse(exceeded);
+}
+
+type BatchResults = Extract<Awaited<ReturnType<typeof sendAll>>, { value: unknown }>['value'];
+type RefusedItem = { index: number; result: { error: { code: Parameters<typeof failure>[0]; message: string } } };
+
+/** Returns the failure of a strict batch by its first refused email. It lists the emails that were sent, if there are any. */
+function strictFailure(deps: ResendDoorDeps, results: BatchResults, { index, result: { error } }: RefusedItem) {
+  const { code } = error;
+  const wait = code === 'QUOTA_EXCEEDED' ? { retryAfterSeconds: quotaRetrySeconds(deps, error.message) } : {};
+  const sent = results.filter(({ result }) => 'data' in result).map((one) => one.index);
+  if (sent.length === 0) return refuse(failure(code, { ...error, ...wait }));
+  const words = `These emails of the batch were sent: ${sent.join(', ')}. Send only the others again. If the request had an Idempotency-Key, repeat it with the same key instead.`;
+  // Without details, which would replace the message.
+  return refuse(failure(code, { message: `Email ${index}: ${error.message} ${words}`, ...wait }));
+}
+
+/**
+ * Sends all emails or none, as far as that can be checked before: the emails are stored one by one, so parallel sends that use up a quota
+ * after the check can still make it refuse some of them. The response then lists the emails that were sent.
+ */
 async function sendStrictly(
   deps: ResendDoorDeps,
   context: EndpointContext,
-  mails: readonly { index: number; body: object }[],
+  mails: readonly BatchItem[],
 ): Promise<EndpointAnswer> {
-  const checked = (await isRepeat(deps, context)) ? ok(undefined) : await checkAll(context, mails);
+  const checked = await checkStrictly(deps, context, mails);
   if (!checked.ok) return checked;
   const sent = await sendAll(context, mails);
   if (!sent.ok) return sent;
   const ids: { id: string }[] = [];
-  for (const { result } of sent.value) {
-    if ('error' in result) return refuse(failure(result.error.code, result.error));
+  for (const { index, result } of sent.value) {
+    if ('error' in result) return strictFailure(deps, sent.value, { index, result });
     ids.push({ id: uuidOf(result.data.messageId) });
   }
   return success({ data: ids });
