@@ -176,3 +176,15 @@ test('a quota that ends within a strict batch lists the emails that were sent', 
   assert.equal(inbox.length, 4, 'the repeat sent only the other email');
   await service.cli('account', 'set', service.live.accountId, '--limit', 'messagesPerDay=none');
 });
+
+test('errors of domains and tags name the field that the client sent', async () => {
+  const domain = await call('POST', '/domains', { body: { name: 'not a domain' } });
+  assert.deepEqual([domain.status, domain.body.name], [422, 'validation_error']);
+  assert.match(domain.body.message, /^The `name` field /);
+  const tagged = (length: number) =>
+    call('POST', '/emails', { body: mail({ tags: [{ name: 'n'.repeat(length), value: 'v' }] }) });
+  assert.equal((await tagged(255)).status, 200);
+  const refused = await tagged(256);
+  assert.deepEqual([refused.status, refused.body.name], [422, 'validation_error']);
+  assert.match(refused.body.message, /^The `tags\[0\]\.name` field .*255/);
+});

@@ -4,6 +4,7 @@
  */
 import type { Static } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
+import { refuse } from '../../base/failure.ts';
 import { uuidOf } from '../../base/uuid-id.ts';
 import type { RouteDefinition } from '../../http/route.ts';
 import { Type } from '../../http/schema-type.ts';
@@ -111,7 +112,11 @@ async function create({ body, call }: EndpointContext<Static<typeof newDomain>>)
   const refused = unsupported(body);
   if (refused !== undefined) return refused;
   const added = await call('POST', '/domains', { body: { domain: body.name } });
-  return added.ok ? success(whole(added.body)) : added;
+  if (added.ok) return success(whole(added.body));
+  const details = added.failure.details.map((issue) =>
+    issue.field === 'domain' ? { ...issue, field: 'name' } : issue,
+  );
+  return refuse({ ...added.failure, details });
 }
 
 export function domainEndpoints(deps: ResendDoorDeps): RouteDefinition<Caller>[] {

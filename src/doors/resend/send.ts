@@ -46,7 +46,8 @@ export const emailBody = open({
   text: text(CONTENT_CHARACTERS),
   headers: Type.Optional(mapOf(Type.String({ maxLength: 10_000 }), { maxProperties: 100 })),
   tags: Type.Optional(
-    Type.Array(open({ name: Type.String({ maxLength: 256 }), value: Type.String({ maxLength: 256 }) }), {
+    // A name of metadata has at most 255 characters.
+    Type.Array(open({ name: Type.String({ maxLength: 255 }), value: Type.String({ maxLength: 256 }) }), {
       maxItems: 20,
     }),
   ),
