@@ -39,6 +39,7 @@ const NO_EMAIL = NOT_FOUND('Email');
 /** Events from worst to best. An email shows the first one that applies to any of its copies. */
 const EVENTS = [
   'bounced',
+  'failed',
   'complained',
   'suppressed',
   'canceled',
@@ -69,17 +70,31 @@ function lastEventOf(copy: EmailCopy): LastEvent {
   return EVENT_OF[shownStatus(copy)];
 }
 
-/** Returns the worst event of the copies. */
-export function foldEvents(copies: readonly EmailCopy[]): LastEvent {
+/** Returns whether a copy bounced because of Postrider itself, which the webhook reports as `email.failed`. */
+async function isInternalBounce({ call }: Pick<EndpointContext, 'call'>, messageId: string): Promise<boolean> {
+  const found = await call('GET', '/events', { query: { messageId, eventType: 'Bounce' } });
+  const events = found.ok ? (found.body as { bounce?: { category: string } }[]) : [];
+  return events.length > 0 && events.every(({ bounce }) => bounce?.category === 'internal');
+}
+
+/** Returns the worst event of the copies. An email failed if all its bounces are internal. */
+export async function foldEvents(
+  context: Pick<EndpointContext, 'call'>,
+  copies: readonly EmailCopy[],
+): Promise<LastEvent> {
   const all = new Set(copies.map(lastEventOf));
-  return EVENTS.find((one) => all.has(one))!;
+  const worst = EVENTS.find((one) => all.has(one))!;
+  if (worst !== 'bounced') return worst;
+  for (const copy of copies)
+    if (lastEventOf(copy) === 'bounced' && !(await isInternalBounce(context, copy.id))) return 'bounced';
+  return 'failed';
 }
 
 function recipients(copies: readonly EmailCopy[], role: EmailCopy['role']): string[] {
   return copies.filter((copy) => copy.role === role).map((copy) => copy.recipient);
 }
 
-function summary(copies: readonly EmailCopy[]): Record<string, unknown> {
+async function summary(context: EndpointContext, copies: readonly EmailCopy[]): Promise<Record<string, unknown>> {
   const first = copies[0]!;
   return {
     id: uuidOf(first.id),
@@ -91,7 +106,7 @@ function summary(copies: readonly EmailCopy[]): Record<string, unknown> {
     bcc: recipients(copies, 'bcc'),
     cc: recipients(copies, 'cc'),
     reply_to: [],
-    last_event: foldEvents(copies),
+    last_event: await foldEvents(context, copies),
     scheduled_at: isoOrNull(first.send_at),
   };
 }
@@ -122,7 +137,7 @@ async function show(deps: ResendDoorDeps, context: EndpointContext): Promise<End
   const tags = Object.entries(JSON.parse(first.metadata) as Record<string, string>);
   return success({
     object: 'email',
-    ...summary(copies.value),
+    ...(await summary(context, copies.value)),
     reply_to: content === undefined ? [] : addressesOf(content.headers, 'reply-to'),
     html: content?.html ?? null,
     text: content === undefined || content.textFromHtml ? null : content.text,
@@ -130,7 +145,8 @@ async function show(deps: ResendDoorDeps, context: EndpointContext): Promise<End
   });
 }
 
-async function listEmails({ database }: ResendDoorDeps, { query, caller }: EndpointContext): Promise<EndpointAnswer> {
+async function listEmails({ database }: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
+  const { query, caller } = context;
   const parsed = readListQuery(query);
   if (!parsed.ok) return parsed;
   const { limit, after, before } = parsed.value;
@@ -141,7 +157,9 @@ async function listEmails({ database }: ResendDoorDeps, { query, caller }: Endpo
   const emails = await database.execute(listEmailsOperation, page);
   const hasMore = emails.length > limit;
   const shown = newer === null ? emails.slice(0, limit) : emails.slice(-limit);
-  return listBody(shown.map(summary), hasMore);
+  const summaries: Record<string, unknown>[] = [];
+  for (const copies of shown) summaries.push(await summary(context, copies));
+  return listBody(summaries, hasMore);
 }
 
 /** Applies the same change to every copy, and stops at the first failure. */
@@ -153,7 +171,7 @@ async function changeAll(
   const copies = await copiesIn(deps, context);
   if (!copies.ok) return copies;
   const open = copies.value.filter((copy) => possible.includes(copy.status));
-  if (open.length === 0) return refuse(tooLate(foldEvents(copies.value)));
+  if (open.length === 0) return refuse(tooLate(await foldEvents(context, copies.value)));
   for (const { id } of open) {
     const changed = await context.call(method, `/messages/${id}${path}`, { body });
     if (!changed.ok) return changed;
