@@ -34,6 +34,8 @@ test('accepts genuine requests as text and bytes, with one or two signatures and
     'webhook-signature': new Webhook(secret).sign('evt_1', date, body),
   };
   await verifyWebhook(body, theirs, secret);
+  const lists = Object.fromEntries(Object.entries(signed()).map(([name, value]) => [name, [value]]));
+  await verifyWebhook(body, lists, secret);
 });
 
 test('rejects forged, altered, old, and malformed requests', async () => {
@@ -70,6 +72,13 @@ test('a request with several events returns its events, and a single event is re
   const [event, ...others] = await verifyWebhookBatch(batch, headers, secret);
   assert.equal(event!.subject, 'Grüße – 100 %');
   assert.equal(others.length, 0);
-  await assert.rejects(verifyWebhookBatch(body, signed(), secret), /single event/);
+  const single = 'This request has a single event: use verifyWebhook, or set maxBatch above 1.';
+  await assert.rejects(verifyWebhookBatch(body, signed(), secret), { ...refused, message: single });
+  assert.equal((await verifyWebhook(batch, headers, secret)).subject, 'Grüße – 100 %');
+  const two = `[${body},${body}]`;
+  await assert.rejects(verifyWebhook(two, signed(now(), [secret], two), secret), {
+    ...refused,
+    message: 'This request has 2 events: use verifyWebhookBatch, or set maxBatch to 1.',
+  });
   await assert.rejects(verifyWebhookBatch(`${batch} `, headers, secret), /no signature fits/);
 });

@@ -15,15 +15,20 @@ type HeadersLike = Headers | Record<string, string | readonly string[] | undefin
 const encoder = new TextEncoder();
 
 function invalid(reason: string): PostriderError {
-  return new PostriderError(`The webhook is not to be trusted: ${reason}.`, { code: 'WEBHOOK_INVALID' });
+  return new PostriderError(`The webhook cannot be trusted: ${reason}.`, { code: 'WEBHOOK_INVALID' });
 }
 
-/** Returns one value of a header, in the formats of common frameworks. */
+function misdirected(advice: string): PostriderError {
+  return new PostriderError(advice, { code: 'WEBHOOK_INVALID' });
+}
+
+/** Returns one value of a header, in the formats of common frameworks; a list must have one element. */
 function headerOf(headers: HeadersLike, name: string): string {
-  const value =
+  const found =
     headers instanceof Headers
       ? headers.get(name)
       : Object.entries(headers).find(([one]) => one.toLowerCase() === name)?.[1];
+  const value = Array.isArray(found) && found.length === 1 ? found[0] : found;
   if (typeof value !== 'string' || value === '') throw invalid(`it has no ${name}`);
   return value;
 }
@@ -48,22 +53,32 @@ function joined(...parts: (string | Uint8Array)[]): Uint8Array<ArrayBuffer> {
 }
 
 /** Verifies a request of a webhook with `maxBatch` above 1 like `verifyWebhook`, and returns its events. */
-export async function verifyWebhookBatch(...request: Parameters<typeof verifyWebhook>): Promise<Event[]> {
-  const events: unknown = await verifyWebhook(...request);
-  if (!Array.isArray(events)) throw invalid('it is a single event; set maxBatch above 1, or use verify');
-  return events as Event[];
+export async function verifyWebhookBatch(...request: WebhookRequest): Promise<Event[]> {
+  const events = await verified(...request);
+  if (Array.isArray(events)) return events as Event[];
+  throw misdirected('This request has a single event: use verifyWebhook, or set maxBatch above 1.');
 }
 
 /**
  * Returns the event, or throws PostriderError `WEBHOOK_INVALID`. `payload` is the raw body, not parsed and serialized again; `secret` is
  * the endpoint's secret, or several of which one must match.
  */
-export async function verifyWebhook(
+export async function verifyWebhook(...request: WebhookRequest): Promise<Event> {
+  const body = await verified(...request);
+  if (!Array.isArray(body)) return body as Event;
+  if (body.length === 1) return body[0] as Event;
+  throw misdirected(`This request has ${body.length} events: use verifyWebhookBatch, or set maxBatch to 1.`);
+}
+
+type WebhookRequest = [
   payload: string | Uint8Array,
   headers: HeadersLike,
   secret: string | readonly string[],
-  options: VerifyOptions = {},
-): Promise<Event> {
+  options?: VerifyOptions,
+];
+
+/** Verifies a request, and returns its parsed body. */
+async function verified(...[payload, headers, secret, options = {}]: WebhookRequest): Promise<unknown> {
   const [id, time, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
     headerOf(headers, name),
   ) as [string, string, string];
@@ -79,7 +94,7 @@ export async function verifyWebhook(
     const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
     for (const signature of given) {
       if (!(await crypto.subtle.verify('HMAC', key, signature, signed))) continue;
-      return JSON.parse(typeof payload === 'string' ? payload : new TextDecoder().decode(payload)) as Event;
+      return JSON.parse(typeof payload === 'string' ? payload : new TextDecoder().decode(payload));
     }
   }
   throw invalid('no signature fits the secret');
