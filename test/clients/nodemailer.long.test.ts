@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import nodemailer, { type SendMailOptions } from 'nodemailer';
 import PostalMime from 'postal-mime';
-import { PostriderTransport } from '../../clients/typescript/src/nodemailer.ts';
+import { type PostriderMail, PostriderTransport } from '../../clients/typescript/src/nodemailer.ts';
 import { arrivedFile } from '../kit/file-mail.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
@@ -128,10 +128,60 @@ test('reports suppressed addresses as rejected, rejections as errors, and ignore
     { icalEvent: 'BEGIN:VCALENDAR' },
     { alternatives: [{ contentType: 'text/x-web-markdown', content: '**x**' }] },
     { attachments: [{ raw: 'Content-Type: text/plain\r\n\r\nx' }] },
+    { attachments: [{ filename: 'logo.png', content: 'x', contentDisposition: 'inline' }] },
+    { dsn: { id: 'x', return: 'headers', notify: 'success' } } as SendMailOptions,
+    { from: ['orders@shop.example', 'sales@shop.example'] },
+    { from: 'orders@shop.example, sales@shop.example' },
+    { headers: { 'X-B': ['1', '2'] } },
+    { headers: { 'X-B': '1', 'x-b': '2' } },
+    {
+      headers: [
+        { key: 'X-A', value: '1' },
+        { key: 'X-A', value: '2' },
+      ],
+    },
+    { headers: { 'List-Unsubscribe': '<https://a.example>' }, list: { unsubscribe: 'https://b.example' } },
+    { headers: { 'In-Reply-To': '<a@shop.example>' }, inReplyTo: '<b@shop.example>' },
   ];
   for (const one of impossible) {
     await assert.rejects(transporter.sendMail({ ...mail, ...one }), { code: 'INVALID_REQUEST' }, JSON.stringify(one));
   }
+});
+
+test('passes headers in every form that nodemailer accepts', async () => {
+  const transporter = nodemailer.createTransport(transport, { headers: { 'X-Default': 'all' } });
+  const send = async (to: string, headers: unknown) => {
+    const mail = { from: 'orders@shop.example', to, subject: 'x', text: 'x', headers, postrider: {} };
+    await transporter.sendMail(mail as SendMailOptions);
+    const { headers: arrivedHeaders } = await arrived(to);
+    return Object.fromEntries(
+      arrivedHeaders.filter(({ key }) => key.startsWith('x-')).map(({ key, value }) => [key, value]),
+    );
+  };
+  const wanted = { 'x-default': 'all', 'x-a': '1', 'x-n': '5' };
+  const list = [
+    { key: 'X-A', value: '1' },
+    { key: 'X-N', value: 5 },
+  ];
+  assert.deepEqual(await send('list@example.com', list), wanted);
+  const object = { 'X-A': ['1'], 'X-N': 5, 'X-Empty': '', 'X-None': null };
+  assert.deepEqual(await send('object@example.com', object), wanted);
+  const prepared = { 'X-A': { prepared: true, value: '1' }, 'X-N': 0 };
+  assert.deepEqual(await send('prepared@example.com', prepared), { ...wanted, 'x-n': '0' });
+});
+
+test('a large mail that is repeated with its key returns the first result', async () => {
+  const transporter = nodemailer.createTransport(transport);
+  const mail: SendMailOptions & PostriderMail = {
+    from: 'orders@shop.example',
+    to: 'again@example.com',
+    subject: 'Files',
+    text: 'x',
+    attachments: [{ filename: 'plan.pdf', content: someBytes(2_500_000) }],
+    postrider: { idempotencyKey: 'order-20' },
+  };
+  const { messageId } = await transporter.sendMail(mail);
+  assert.equal((await transporter.sendMail(mail)).messageId, messageId);
 });
 
 test('verify() reports whether the key is valid, by promise and by callback', async () => {

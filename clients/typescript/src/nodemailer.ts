@@ -15,6 +15,11 @@ export interface PostriderFields
   idempotencyKey?: string;
 }
 
+/** Type of a mail with API fields: `const mail: SendMailOptions & PostriderMail = …`. */
+export interface PostriderMail {
+  postrider?: PostriderFields;
+}
+
 interface Address {
   name?: string;
   address?: string;
@@ -40,10 +45,17 @@ interface MailData {
   html?: string;
   attachments?: MailAttachment[];
   normalizedHeaders?: Record<string, string>;
+  headers?: GivenHeaders | null;
+  list?: object;
+  references?: unknown;
+  inReplyTo?: unknown;
   priority?: string;
   xMailer?: string | false;
   postrider?: PostriderFields;
 }
+
+type HeaderValue = string | number | boolean | { value: string } | null | undefined;
+type GivenHeaders = Record<string, HeaderValue | HeaderValue[]> | { key: string; value: HeaderValue }[];
 
 interface Envelope {
   from: string | false;
@@ -53,7 +65,7 @@ interface Envelope {
 /** What nodemailer passes to a transport. */
 interface NodemailerMessage {
   data: object;
-  message: { getEnvelope(): Envelope } | null;
+  message: { getEnvelope(): Envelope; getAddresses(): { from?: unknown[] } } | null;
   normalize(done: (error: Error | null, data: MailData) => void): void;
 }
 
@@ -82,6 +94,7 @@ const UNSUPPORTED = [
   'amp',
   'watchHtml',
   'dkim',
+  'dsn',
 ];
 
 const PRIORITIES: Record<string, Record<string, string>> = {
@@ -90,7 +103,7 @@ const PRIORITIES: Record<string, Record<string, string>> = {
 };
 
 function unsupported(what: string): PostriderError {
-  return new PostriderError(`${what} cannot be sent over the API; send this mail over SMTP.`, {
+  return new PostriderError(`${what} cannot be sent over the API. Send this email over SMTP.`, {
     code: 'INVALID_REQUEST',
   });
 }
@@ -113,15 +126,50 @@ function attachmentOf({ filename, contentType, content = '', encoding, cid }: Ma
   };
 }
 
-function emailOf(data: MailData): Email {
-  const { idempotencyKey, headers, ...fields } = data.postrider ?? {};
-  const { priority = '', xMailer } = data;
-  const extra = {
-    ...data.normalizedHeaders,
-    ...PRIORITIES[priority.toLowerCase()],
-    ...(typeof xMailer === 'string' ? { 'X-Mailer': xMailer } : {}),
-    ...headers,
+/** nodemailer encodes the message ids in these headers. */
+const ENCODED_NAMES: ReadonlySet<string> = new Set(['references', 'in-reply-to', 'message-id', 'content-id']);
+
+/** Returns the values of `headers`, as an object or an array, by name. nodemailer's own normalization keeps only one value of each. */
+function* givenHeaders(headers: GivenHeaders): Generator<[name: string, value: string]> {
+  // nodemailer adds default headers to an array as properties with their names.
+  for (const [name, entry] of Object.entries(headers) as [string, unknown][]) {
+    const isElement = Array.isArray(headers) && /^\d+$/.test(name);
+    const { key, value } = isElement ? (entry as { key: string; value: unknown }) : { key: name, value: entry };
+    for (const one of [value].flat()) {
+      const text = String((one as { value?: unknown } | null)?.value ?? one ?? '');
+      if (text !== '') yield [key, text];
+    }
+  }
+}
+
+/** The API has one value for each header. Priority, xMailer, and the headers of `postrider` replace others of the same name. */
+function headersOf(data: MailData): Record<string, string> {
+  const { headers, list, references, inReplyTo, priority, xMailer, normalizedHeaders = {}, postrider } = data;
+  const all = new Map<string, [name: string, value: string]>();
+  const add = (name: string, value: string): void => {
+    const key = name.toLowerCase();
+    if (all.has(key)) throw unsupported(`Several headers ${name}`);
+    all.set(key, [name, value]);
   };
+  for (const [name, value] of givenHeaders(headers ?? {})) {
+    add(name, (ENCODED_NAMES.has(name) && normalizedHeaders[name]) || value);
+  }
+  const derived = Object.keys(list ?? {}).map((name) => `list-${name.toLowerCase().trim()}`);
+  if (references) derived.push('references');
+  if (inReplyTo) derived.push('in-reply-to');
+  for (const name of derived) if (normalizedHeaders[name]) add(name, normalizedHeaders[name]);
+  const replacing = {
+    ...PRIORITIES[String(priority ?? '').toLowerCase()],
+    ...(typeof xMailer === 'string' ? { 'X-Mailer': xMailer } : {}),
+    ...postrider?.headers,
+  };
+  for (const [name, value] of Object.entries(replacing)) all.set(name.toLowerCase(), [name, value]);
+  return Object.fromEntries(all.values());
+}
+
+function emailOf(data: MailData): Email {
+  const { idempotencyKey, headers: _, ...fields } = data.postrider ?? {};
+  const extra = headersOf(data);
   const [from] = data.from ? textOf(data.from) : [];
   const lists = { to: listOf(data.to), cc: listOf(data.cc), bcc: listOf(data.bcc), replyTo: listOf(data.replyTo) };
   const attachments = (data.attachments ?? []).map(attachmentOf);
@@ -185,10 +233,13 @@ export class PostriderTransport {
     const given = mail.data as Record<string, unknown>;
     const refused = UNSUPPORTED.find((name) => given[name] !== undefined && given[name] !== null);
     if (refused !== undefined) throw unsupported(`The field ${refused}`);
-    for (const one of (given.attachments ?? []) as { raw?: unknown; headers?: unknown }[]) {
+    for (const one of (given.attachments ?? []) as Record<string, unknown>[]) {
       if (one.raw !== undefined || one.headers !== undefined) throw unsupported('An attachment with raw or headers');
+      if (one.contentDisposition === 'inline' && !one.cid) throw unsupported('An inline attachment without cid');
     }
-    const envelope = mail.message!.getEnvelope();
+    const message = mail.message!;
+    if ((message.getAddresses().from ?? []).length > 1) throw unsupported('An email with several from addresses');
+    const envelope = message.getEnvelope();
     const data = await new Promise<MailData>((resolve, reject) => {
       mail.normalize((error, normalized) => (error ? reject(error) : resolve(normalized)));
     });
