@@ -84,6 +84,7 @@ test('a silent server times out after timeoutMs, and the retry creates one messa
       (thrown: PostriderError) => thrown,
     );
   assert.deepEqual([error.code, error.status], ['TIMEOUT', 0]);
+  assert.equal(error.message, `${proxy.url} did not respond within 300 ms (timeoutMs).`);
 });
 
 test('a batch is also sent once', async () => {
@@ -194,6 +195,55 @@ test('large attachments upload with progress across a broken connection and arri
   assert.equal(await arrivedFile(sink, 'large@example.com'), sha256(content));
 });
 
+test('a large send that is repeated with its key returns the first result and uploads nothing', async () => {
+  const puts: string[] = [];
+  const counting: typeof fetch = (target, init) => {
+    if (init?.method === 'PUT') puts.push(String(target));
+    return fetch(target, init);
+  };
+  const options = { url: service.url, ...service.live, fetch: counting };
+  const attachments = [
+    { name: 'plan.pdf', contentType: 'application/pdf', content: someBytes(1_500_000) },
+    { name: 'map.pdf', contentType: 'application/pdf', content: someBytes(1_000_000) },
+  ];
+  const email = { from, to: 'repeated@example.com', subject: 'Files', text: 'x', attachments };
+  const send = () => new Postrider(options).emails.send(email, { idempotencyKey: 'order-18' });
+  const first = await send();
+  assert.equal(puts.length, 2);
+  assert.deepEqual(await send(), first);
+  assert.equal(puts.length, 2);
+  await arrivedOnce('repeated@example.com', first.messageId);
+});
+
+test('an upload that is repeated with its key uploads only the missing files', async () => {
+  const attachments = [1, 2].map((number) => ({
+    name: `${number}.txt`,
+    contentType: 'text/plain',
+    content: someBytes(1_000 * number),
+  }));
+  const idempotencyKey = 'order-19';
+  const names: string[] = [];
+  let left = 1;
+  const refusing: typeof fetch = (target, init) => {
+    if (init?.method !== 'PUT' || left > 0) return fetch(target, init);
+    return Promise.resolve(refusal(403, 'ACCOUNT_SUSPENDED'));
+  };
+  const onProgress = ({ name, sentBytes }: { name: string; sentBytes: number }): void => {
+    names.push(name);
+    if (sentBytes === 1_000) left = 0;
+  };
+  const client = new Postrider({ url: service.url, ...service.live, fetch: refusing });
+  const interrupted = client.attachments.upload(attachments, { idempotencyKey, onProgress });
+  await assert.rejects(interrupted, { code: 'ACCOUNT_SUSPENDED' });
+  left = 1;
+  names.length = 0;
+  await client.attachments.upload(attachments, {
+    idempotencyKey,
+    onProgress: ({ name, sentBytes, totalBytes }) => names.push(`${name} ${sentBytes}/${totalBytes}`),
+  });
+  assert.deepEqual(names, ['2.txt 3000/3000']);
+});
+
 test('manual upload: an interrupted PUT is retried, and the send uses its key', async () => {
   const content = new Blob([new Uint8Array(someBytes(2_500_000))]);
   const client = new Postrider({ url: service.url, ...service.live, fetch: breaking('PUT', 1) });
@@ -205,7 +255,7 @@ test('manual upload: an interrupted PUT is retried, and the send uses its key', 
     ['uploaded'],
   );
   const email = { from, to: 'byhand@example.com', subject: 'Files', text: 'x', attachmentSubmissionId };
-  await assert.rejects(client.emails.send(email), TypeError);
+  await assert.rejects(client.emails.send(email), { code: 'INVALID_REQUEST' });
   const sent = await client.emails.send(email, { idempotencyKey });
   await arrivedOnce('byhand@example.com', sent.messageId);
 });

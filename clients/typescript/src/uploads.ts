@@ -1,6 +1,7 @@
 /**
  * Files above 2 MB: registered by their digests, then sent to upload URLs in sequence. If a URL has expired, the file gets a new one; an
- * interrupted upload is repeated from the start. The Idempotency-Key of the registration is also that of the send.
+ * interrupted upload is repeated from the start. The Idempotency-Key of the registration is also that of the send. A repetition with the
+ * same key uploads only the missing files, and none if the email was already sent.
  */
 import { type Caller, newKey } from './call.ts';
 import { PostriderError } from './error.ts';
@@ -38,6 +39,8 @@ export interface Uploaded {
 /** Timeout of one try of one file. */
 const UPLOAD_TIMEOUT_MS = 600_000;
 const FRESH_URLS_AT_MOST = 3;
+/** 403 without a service's code: the storage behind a presigned URL refused it. */
+const EXPIRED_CODES: ReadonlySet<string> = new Set(['UPLOAD_URL_INVALID', 'UNEXPECTED_ANSWER']);
 
 export const blobOf = (content: Blob | Uint8Array): Blob =>
   content instanceof Blob ? content : new Blob([content as Uint8Array<ArrayBuffer>]);
@@ -120,37 +123,42 @@ async function put(http: Http, { url, headers, blob, sent, options }: Put): Prom
   await http.send({ ...shared, headers: measured, timeoutMs, body: () => counted(blob, sent) });
 }
 
+const isExpired = (error: unknown): boolean =>
+  error instanceof PostriderError && error.status === 403 && EXPIRED_CODES.has(error.code);
+
 /** Registers and uploads 1 to 10 files; the result is passed to the send. */
 export async function uploadFiles(
   caller: Caller,
   files: readonly UploadFile[],
   options: UploadOptions = {},
 ): Promise<Uploaded> {
-  const { idempotencyKey = newKey(), onProgress, signal } = options;
+  const { onProgress, signal } = options;
+  const idempotencyKey = options.idempotencyKey ?? newKey();
   const blobs = files.map(({ content }) => blobOf(content));
   const attachments = await Promise.all(files.map(manifestOf));
-  const register = (): Promise<AttachmentSubmission> =>
-    caller.call('registerAttachments', { body: { attachments } }, { idempotencyKey, ...(signal && { signal }) });
-  let submission = await register();
-  let freshUrls = 0;
   const totalBytes = blobs.reduce((sum, one) => sum + one.size, 0);
-  let doneBytes = 0;
-  for (let index = 0; index < files.length; ) {
-    const { uploadUrl: url, requiredHeaders: headers } = submission.attachmentUploads[index]!;
-    const { name } = files[index]!;
-    const sent = onProgress && ((bytes: number) => onProgress({ name, sentBytes: doneBytes + bytes, totalBytes }));
+  for (let round = 0; ; round += 1) {
+    const given = { idempotencyKey, ...(signal && { signal }) };
+    const submission: AttachmentSubmission = await caller.call('registerAttachments', { body: { attachments } }, given);
+    const { attachmentSubmissionId, expiresAt, maximumFinalMimeBytes } = submission;
+    const path = { submissionId: attachmentSubmissionId };
+    const state = await caller.call('getAttachmentSubmission', { path }, { ...(signal && { signal }) });
+    // The files of a sent email can no longer be uploaded; the send returns the stored result.
+    const isMissing = (index: number): boolean => state.status === 'open' && state.files[index]?.status !== 'uploaded';
+    let doneBytes = blobs.reduce((sum, one, index) => sum + (isMissing(index) ? 0 : one.size), 0);
     try {
-      await put(caller.http, { url, headers, blob: blobs[index]!, sent, options });
-      doneBytes += blobs[index]!.size;
-      index += 1;
+      for (const [index, blob] of blobs.entries()) {
+        if (!isMissing(index)) continue;
+        const { uploadUrl: url, requiredHeaders: headers } = submission.attachmentUploads[index]!;
+        const { name } = files[index]!;
+        const sent = onProgress && ((bytes: number) => onProgress({ name, sentBytes: doneBytes + bytes, totalBytes }));
+        await put(caller.http, { url, headers, blob, sent, options });
+        doneBytes += blob.size;
+      }
+      return { attachmentSubmissionId, idempotencyKey, expiresAt, maximumFinalMimeBytes };
     } catch (error) {
-      // Expired: the same registration returns new URLs.
-      const isExpired = error instanceof PostriderError && error.status === 403 && error.code !== 'ACCOUNT_SUSPENDED';
-      if (!isExpired || freshUrls === FRESH_URLS_AT_MOST) throw error;
-      freshUrls += 1;
-      submission = await register();
+      // The same registration returns new URLs.
+      if (!isExpired(error) || round === FRESH_URLS_AT_MOST) throw error;
     }
   }
-  const { attachmentSubmissionId, expiresAt, maximumFinalMimeBytes } = submission;
-  return { attachmentSubmissionId, idempotencyKey, expiresAt, maximumFinalMimeBytes };
 }
