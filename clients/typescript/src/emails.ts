@@ -3,6 +3,7 @@
  * has one recipient. Every send has an Idempotency-Key, the same for all retries, so the email is sent once.
  */
 import { type Answer, type Caller, newKey } from './call.ts';
+import { invalidRequest } from './error.ts';
 import type { CallOptions } from './http.ts';
 import type { Attachment, DryRunResponse, SendRequest, SendResult } from './schema.ts';
 import { blobOf, type UploadFile, type UploadOptions, uploadFiles } from './uploads.ts';
@@ -25,10 +26,15 @@ const ENCODED_RATIO = (4 / 3) * (78 / 76);
 const BYTES_AT_ONCE = 0x8000;
 
 const sizeOf = (content: EmailAttachment['content']): number =>
-  typeof content === 'string' ? (content.length * 3) / 4 : content instanceof Blob ? content.size : content.length;
+  typeof content === 'string'
+    ? (content.length * 3) / 4
+    : content instanceof Blob
+      ? content.size
+      : (content?.length ?? 0);
 
 async function base64Of(content: EmailAttachment['content']): Promise<string> {
-  if (typeof content === 'string') return content;
+  // The service rejects content of any other type.
+  if (!(content instanceof Blob) && !(content instanceof Uint8Array)) return content;
   const bytes = content instanceof Blob ? new Uint8Array(await content.arrayBuffer()) : content;
   let binary = '';
   for (let at = 0; at < bytes.length; at += BYTES_AT_ONCE) {
@@ -37,17 +43,26 @@ async function base64Of(content: EmailAttachment['content']): Promise<string> {
   return btoa(binary);
 }
 
-function fileOf({ name, contentType, content }: EmailAttachment): UploadFile {
-  const bytes = typeof content === 'string' ? Uint8Array.from(atob(content), (one) => one.charCodeAt(0)) : content;
+function bytesOf(base64: string, field: string): Uint8Array {
+  try {
+    return Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
+  } catch (cause) {
+    throw invalidRequest(`\`${field}\` must be Base64, or bytes.`, field, cause);
+  }
+}
+
+function fileOf({ name, contentType, content }: EmailAttachment, index: number): UploadFile {
+  const bytes = typeof content === 'string' ? bytesOf(content, `attachments[${index}].content`) : content;
   return { name, contentType, content: blobOf(bytes) };
 }
 
-const isNobody = (field: SendRequest['cc']): boolean => field === undefined || field.length === 0;
+/** A field that is null is the same as an omitted one. */
+const isNobody = (field: SendRequest['cc'] | null): boolean => (field ?? []).length === 0;
 
 /** Whether the email has one recipient; a comma in a quoted name does not separate addresses. */
-function hasOneRecipient({ to = [], cc, bcc }: Email): boolean {
-  const addresses = [to].flat();
-  const [first = ''] = addresses;
+function hasOneRecipient({ to, cc, bcc }: Email): boolean {
+  const addresses = [to ?? []].flat();
+  const first = String(addresses[0]);
   return (
     addresses.length === 1 && !/[,;]/.test(first.replaceAll(/"(?:\\.|[^"\\])*"/g, '')) && isNobody(cc) && isNobody(bcc)
   );
@@ -57,12 +72,12 @@ function isLarge(email: Email): boolean {
   const files = email.attachments ?? [];
   const fileBytes = files.reduce((sum, one) => sum + sizeOf(one.content), 0) * ENCODED_RATIO;
   const textBytes = 2 * ((email.html?.length ?? 0) + (email.text?.length ?? 0));
-  const canUpload = hasOneRecipient(email) && files.every((one) => one.contentId === undefined);
+  const canUpload = hasOneRecipient(email) && files.every((one) => (one.contentId ?? undefined) === undefined);
   return canUpload && fileBytes > 0 && fileBytes + textBytes > INLINE_BYTES;
 }
 
 async function inline({ attachments, ...email }: Email): Promise<SendRequest> {
-  if (attachments === undefined) return email;
+  if (!Array.isArray(attachments)) return email;
   const encoded = attachments.map(async (one) => ({ ...one, content: await base64Of(one.content) }));
   return { ...email, attachments: await Promise.all(encoded) };
 }
@@ -75,8 +90,8 @@ export function createEmails(caller: Caller) {
   return {
     /** Resolves when the email is on stable storage; every recipient has its own message id. */
     send: async (email: Email, options: UploadOptions = {}): Promise<SendResult> => {
-      if (email.attachmentSubmissionId !== undefined && options.idempotencyKey === undefined) {
-        throw new TypeError('A send with attachmentSubmissionId needs the idempotencyKey that its upload answered.');
+      if (email.attachmentSubmissionId && !options.idempotencyKey) {
+        throw invalidRequest('A send with attachmentSubmissionId needs the idempotencyKey that its upload returned.');
       }
       if (!isLarge(email)) return sendIt(await inline(email), options);
       const { attachments = [], cc, bcc, ...rest } = email;

@@ -67,6 +67,23 @@ function refusalIn(text: string): Refusal | undefined {
   }
 }
 
+/** Returns the error of a call that cannot be sent as it is. */
+export function invalidRequest(message: string, field?: string, cause?: unknown): PostriderError {
+  const details = field === undefined ? [] : [{ field, code: 'INVALID_VALUE', message }];
+  return new PostriderError(message, { code: 'INVALID_REQUEST', details, cause });
+}
+
+/** Returns the error of a success that does not come from the service. */
+export function unexpectedAnswer({ status, headers, url }: Response, problem: string, cause?: unknown): PostriderError {
+  const from = URL.canParse(url) ? new URL(url).origin : 'The server';
+  return new PostriderError(`${from} ${problem}. Check that \`url\` is the address of Postrider.`, {
+    code: 'UNEXPECTED_ANSWER',
+    status,
+    requestId: headers.get('x-request-id') ?? undefined,
+    cause,
+  });
+}
+
 /** Returns the error of a response that is not 2xx. */
 export function errorOf(response: Response, text: string): PostriderError {
   const refusal = refusalIn(text);
@@ -74,7 +91,7 @@ export function errorOf(response: Response, text: string): PostriderError {
   const requestId = refusal?.requestId ?? response.headers.get('x-request-id') ?? undefined;
   const shared = { status, requestId, retryAfterSeconds: retryAfterOf(response) };
   if (refusal === undefined)
-    return new PostriderError(`The answer was ${status}.`, { code: 'UNEXPECTED_ANSWER', ...shared });
+    return new PostriderError(`The response had status ${status}.`, { code: 'UNEXPECTED_ANSWER', ...shared });
   const { code, message, details } = refusal.error;
   return new PostriderError(message, { code, details, ...shared });
 }

@@ -1,6 +1,7 @@
 /**
  * HTTP requests with safe retries: GET, PUT and DELETE, and a POST with an Idempotency-Key, which is the same for every try. Connection
  * failures, timeouts, and temporary refusals are retried, after the service's Retry-After, otherwise with exponential backoff and jitter.
+ * If a retried DELETE finds nothing, an earlier try deleted the resource, so the call succeeds.
  * Everything else is thrown immediately as PostriderError.
  */
 import { errorOf, PostriderError } from './error.ts';
@@ -53,6 +54,8 @@ export interface HttpRequest {
   body?: RequestBody | (() => RequestBody) | undefined;
   /** Whether a repetition has no additional effect. */
   isRepeatable: boolean;
+  /** Throws for a success that the service would not send. */
+  check?: ((response: Response) => void) | undefined;
   signal?: AbortSignal | undefined;
   timeoutMs?: number | undefined;
   /** Replaces the client's fetch. */
@@ -105,6 +108,16 @@ function waitOf(error: PostriderError, next: number): number | undefined {
   return Math.max(seconds * 1000 * (1 + Math.random() / 4), backoffMs(next));
 }
 
+/** Whether the request may have taken effect despite this error. */
+const isAmbiguous = ({ status }: PostriderError): boolean => status === 0 || status === 408 || status >= 500;
+
+/** Returns the success that the service would have sent, for a DELETE whose earlier try deleted the resource. */
+function deleted(): HttpAnswer {
+  const body = JSON.stringify({ message: 'Deleted.' });
+  const response = new Response(body, { headers: { 'Content-Type': 'application/json' } });
+  return { response, bytes: new TextEncoder().encode(body) };
+}
+
 export interface Http {
   /** Sends the request and reads the entire response. Throws PostriderError, or the reason of the caller's signal. */
   send(request: HttpRequest): Promise<HttpAnswer>;
@@ -131,6 +144,7 @@ export function createHttp(options: Settings): Http {
         // Required for streams, and harmless otherwise.
         ...(body instanceof ReadableStream ? { duplex: 'half' } : {}),
       } as RequestInit);
+      if (request.check !== undefined && response.ok) request.check(response);
       const bytes = isWhole || !response.ok ? new Uint8Array(await response.arrayBuffer()) : new Uint8Array();
       if (!response.ok) throw errorOf(response, new TextDecoder().decode(bytes));
       return { response, bytes };
@@ -138,20 +152,26 @@ export function createHttp(options: Settings): Http {
       if (cause instanceof PostriderError) throw cause;
       if (signal?.aborted) throw signal.reason;
       if (deadline.signal.aborted) {
-        throw new PostriderError(`There was no answer within ${timeoutMs} ms.`, { code: 'TIMEOUT', cause });
+        const message = `${new URL(url).origin} did not respond within ${timeoutMs} ms (timeoutMs).`;
+        throw new PostriderError(message, { code: 'TIMEOUT', cause });
       }
-      throw new PostriderError(`No answer from ${new URL(url).host}.`, { code: 'CONNECTION_FAILED', cause });
+      const message = `The connection to ${new URL(url).origin} failed. Check \`url\` and the network.`;
+      throw new PostriderError(message, { code: 'CONNECTION_FAILED', cause });
     } finally {
       clearTimeout(timer);
     }
   }
 
   async function repeated(request: HttpRequest, isWhole: boolean): Promise<HttpAnswer> {
+    let mayBeDone = false;
     for (let next = 2; ; next += 1) {
       try {
         return await attempt(request, isWhole);
       } catch (error) {
-        if (!(error instanceof PostriderError) || !request.isRepeatable || next - 2 >= maxRetries) throw error;
+        if (!(error instanceof PostriderError)) throw error;
+        if (mayBeDone && request.method === 'DELETE' && error.code === 'NOT_FOUND') return deleted();
+        if (!request.isRepeatable || next - 2 >= maxRetries) throw error;
+        mayBeDone ||= isAmbiguous(error);
         const waitMs = waitOf(error, next);
         if (waitMs === undefined) throw error;
         await sleep(waitMs, request.signal);
