@@ -9,11 +9,23 @@ api() {
   curl -sS --fail-with-body -H "X-Api-Key: $POSTRIDER_KEY" -H "X-Id: $POSTRIDER_ID" "$@"
 }
 
-# curl retries after lost connections, 408, 429, 500, 502, 503, and 504, and waits as long as Retry-After says.
-api "$POSTRIDER_URL/send" --retry 5 --retry-all-errors --max-time 30 \
-  -H 'Content-Type: application/json' -H "Idempotency-Key: $key" \
-  -d "{ \"from\": \"Shop <orders@shop.example>\", \"to\": \"$to\", \"subject\": \"Order {{ number }}\",
-        \"text\": \"Thank you.\", \"templateVariables\": { \"number\": 17 } }"
+# curl retries after refused connections, timeouts, 408, 429, 500, 502, 503, and 504, and waits as long as Retry-After says.
+send() {
+  api "$POSTRIDER_URL/send" --retry 5 --retry-connrefused --max-time 30 \
+    -H 'Content-Type: application/json' -H "Idempotency-Key: $key" \
+    -d "{ \"from\": \"Shop <orders@shop.example>\", \"to\": \"$to\", \"subject\": \"Order {{ number }}\",
+          \"text\": \"Thank you.\", \"templateVariables\": { \"number\": 17 } }"
+}
+
+# curl itself does not retry after a connection that broke: 52 (no response), 55 (while sending), and 56 (while receiving).
+tries=1
+until send; do
+  code=$?
+  case $code in 52 | 55 | 56) ;; *) exit $code ;; esac
+  [ $tries -lt 5 ] || exit $code
+  sleep $tries
+  tries=$((tries + 1))
+done
 echo
 
 api -G "$POSTRIDER_URL/sandbox/inbox/wait" --data-urlencode "to=$to" -d timeoutSeconds=30 --max-time 40

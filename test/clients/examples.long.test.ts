@@ -4,7 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -56,6 +59,22 @@ async function runExample(program: string, ...args: string[]): Promise<void> {
 }
 
 test('curl', { skip: missing('curl') }, () => runExample('sh', 'curl/send.sh'));
+test('curl does not retry a refusal', { skip: missing('curl') }, async () => {
+  const requests: string[] = [];
+  const server = createServer((request, response) => {
+    requests.push(request.url ?? '');
+    response.writeHead(401, { 'content-type': 'application/json' }).end('{}');
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const env = { ...process.env, POSTRIDER_URL: url, POSTRIDER_ID: 'acc_1', POSTRIDER_KEY: 'pr_test_1' };
+    await assert.rejects(run('sh', ['curl/send.sh'], { cwd: examples, env, timeout: 20_000 }));
+    assert.deepEqual(requests, ['/send']);
+  } finally {
+    server.close();
+  }
+});
 test('Python', { skip: missing('python3') }, () => runExample('python3', 'python/send.py'));
 test('PHP', { skip: absent('php', '-r', 'exit(function_exists("curl_init") ? 0 : 1);') }, () =>
   runExample('php', 'php/send.php'),
