@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -117,6 +117,18 @@ export async function main(): Promise<string[]> {
     'es2022,dom',
   ];
   run(process.execPath, tsc, ...options, 'page.ts');
+});
+
+test('the Nodemailer example of the README compiles with strict types', { skip }, () => {
+  const readme = readFileSync(path.join(source, 'README.md'), 'utf8');
+  const [, program = ''] = /## Nodemailer\n\n```ts\n([\s\S]*?)```/.exec(readme) ?? [];
+  const values = 'declare const url: string, accountId: string, apiKey: string;\n';
+  writeFileSync(path.join(folder, 'mail.mts'), `${program}\n${values}`);
+  for (const name of ['nodemailer', '@types', 'undici-types']) {
+    symlinkSync(path.join(root, 'node_modules', name), path.join(folder, 'node_modules', name));
+  }
+  const options = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node'];
+  run(process.execPath, tsc, ...options, 'mail.mts');
 });
 
 /** Tags whose operations are for applications that send; operations for logged-in users are called by operationId. */
