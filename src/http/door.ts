@@ -37,8 +37,8 @@ export interface Door {
   /** Returns whether a request at the root is for this door. */
   takes(request: Pick<IncomingMessage, 'headers' | 'url'>): boolean;
   identify(request: ArrivedRequest, access: Access): Promise<Result<CallerKey>>;
-  /** Header that identifies the repeats of a request, if the door accepts mail under another than Idempotency-Key. */
-  repeatHeader?: string;
+  /** Headers that identify the repeats of a request, if the door accepts mail under others than Idempotency-Key. */
+  repeatHeaders?: readonly string[];
   /** Returns the response in the form of that service; called for every response. */
   shape(answer: HttpAnswer, request: DoorRequest): HttpAnswer;
 }

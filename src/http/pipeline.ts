@@ -242,8 +242,8 @@ function noRouteFailure(allow: string[]): Failure {
  */
 function mayStillSucceed<C>({ request, url, door }: Exchange, { idempotencyKey, query }: RouteDefinition<C>): boolean {
   if (!idempotencyKey) return false;
-  const header = door?.repeatHeader ?? 'idempotency-key';
-  return request.headers[header] !== undefined || (query !== undefined && url.includes('?'));
+  const names = door?.repeatHeaders ?? ['idempotency-key'];
+  return names.some((name) => request.headers[name] !== undefined) || (query !== undefined && url.includes('?'));
 }
 
 /** Reads the body of a request; later calls return the same result. */

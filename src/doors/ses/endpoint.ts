@@ -69,7 +69,7 @@ export function contextOf({ call }: SesDoorDeps, request: RouteRequest<Caller>):
 /** Identifies the attempts of one call of an SDK. */
 export const INVOCATION_HEADER = 'amz-sdk-invocation-id';
 /** The names that SDKs give to this header; the second one is that of the SDK for PHP. */
-const INVOCATION_HEADERS = [INVOCATION_HEADER, 'aws-sdk-invocation-id'] as const;
+export const INVOCATION_HEADERS = [INVOCATION_HEADER, 'aws-sdk-invocation-id'] as const;
 const INVOCATION = /^[\x21-\x7e]{1,200}$/;
 
 /**

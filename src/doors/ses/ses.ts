@@ -11,7 +11,7 @@ import type { Door } from '../../http/door.ts';
 import type { RouteDefinition } from '../../http/route.ts';
 import { type DoorDocument, documentRoute } from '../document.ts';
 import { accountOperations } from './account.ts';
-import { INVOCATION_HEADER, type SesDoorDeps } from './endpoint.ts';
+import { INVOCATION_HEADER, INVOCATION_HEADERS, type SesDoorDeps } from './endpoint.ts';
 import { PREFIX, shape } from './errors.ts';
 import { createSignatureCheck } from './identify.ts';
 import { identityOperations } from './identities.ts';
@@ -61,7 +61,7 @@ export function createSesDoor(deps: SesDoorDeps & { callers: Authenticator }): S
     prefix: PREFIX,
     takes: ({ headers, url = '/' }) => SIGNED.test(headers.authorization ?? '') || V2_PATH.test(url),
     identify,
-    repeatHeader: INVOCATION_HEADER,
+    repeatHeaders: INVOCATION_HEADERS,
     shape,
   };
   const routes = [
