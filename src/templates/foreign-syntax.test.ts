@@ -86,6 +86,26 @@ test('rejects the syntax of other languages with its replacement', () => {
   }
 });
 
+test('names of inherited properties get the message of any other unknown name', () => {
+  for (const name of ['toString', 'constructor', 'valueOf', 'hasOwnProperty', '__proto__']) {
+    for (const [source, message] of [
+      [`{{ "a" | ${name} }}`, `there is no filter ${name}; docs/guides/templates.md lists the filters`],
+      [`{{ a &${name}; b }}`, `it has the HTML entity &${name}; inside the tag; write the character itself`],
+      [
+        `{% ${name} %}`,
+        name === '__proto__' || name === name.toLowerCase()
+          ? `there is no tag ${name}; `
+          : 'write tags in lower case: ',
+      ],
+    ] as const) {
+      const parsed = parseUncached(source, 'html');
+      assert.equal(parsed.ok, false, source);
+      assert.ok(parsed.issue.message.includes(message), parsed.issue.message);
+      assert.ok(!parsed.issue.message.includes('native code'), parsed.issue.message);
+    }
+  }
+});
+
 test('Liquid that resembles another language parses', () => {
   const sources = [
     '{{ "a || b && c ? d : e" }}',

@@ -201,10 +201,15 @@ export function tagAt(source: string, at: number): string {
   return source.slice(at, line === -1 ? undefined : line);
 }
 
+/** Returns the text of a name that a template chose, which may be that of an inherited property, such as `constructor`. */
+function ownText(texts: Readonly<Record<string, string>>, name: string): string | undefined {
+  return Object.hasOwn(texts, name) ? texts[name] : undefined;
+}
+
 function entityHint(tag: string): string | undefined {
   const [entity, name = ''] = /&(#?\w+);/.exec(tag) ?? [];
   if (entity === undefined) return undefined;
-  const meant = ENTITIES[name];
+  const meant = ownText(ENTITIES, name);
   return `it has the HTML entity ${entity} inside the tag; write ${meant ?? 'the character itself'}`;
 }
 
@@ -216,7 +221,7 @@ export function foreignSyntaxHint(source: string, message: string): string | und
   const filter = /^undefined filter: (\S+)/.exec(message)?.[1];
   if (filter !== undefined) {
     if (UNNECESSARY_FILTERS.has(filter)) return `there is no filter ${filter}; HTML is always escaped, remove it`;
-    const known = FILTERS[filter];
+    const known = ownText(FILTERS, filter);
     return `there is no filter ${filter}${known === undefined ? '; docs/guides/templates.md lists the filters' : `; write ${known}`}`;
   }
   const name = /^tag "([^"]*)" not found/.exec(message)?.[1];
@@ -233,7 +238,7 @@ export function hasTypographicQuotes(tag: string): boolean {
 
 function unknownTagHint(name: string, tag: string): string {
   if (/^\{%-?\s*else\s+if\b/.test(tag)) return 'write {% elsif … %}';
-  const hint = Object.hasOwn(TAGS, name) ? TAGS[name] : undefined;
+  const hint = ownText(TAGS, name);
   if (hint !== undefined) return `there is no tag ${name}; ${hint}`;
   if (name === 'else' || name === 'elsif' || name === 'when')
     return `{% ${name} %} is outside of {% if %} or {% case %}`;
