@@ -306,7 +306,16 @@ export class MailContext extends Context {
     if (typeof key === 'object' && key !== null) return undefined;
     // The time to compute the size of an object is proportional to its number of members.
     if (key === 'size') this.report.budget.checkTime();
+    if (typeof of === 'string' && /^\d+$/.test(String(key))) return this.#character(of, Number(key));
     return of instanceof Drop && !LOOP_PROPERTIES.includes(key) ? undefined : super.readProperty(of, key);
+  }
+
+  /** Returns a character of a text. Liquid would return a UTF-16 unit, which may be half of a character. */
+  #character(text: string, index: number): string | undefined {
+    this.report.budget.work(Math.min(index, text.length));
+    let at = 0;
+    for (let i = 0; i < index && at < text.length; i += 1) at += text.codePointAt(at)! > 0xffff ? 2 : 1;
+    return at < text.length ? String.fromCodePoint(text.codePointAt(at)!) : undefined;
   }
 }
 

@@ -10,9 +10,11 @@
  * filter, which cannot be interrupted, takes at most 20 ms.
  *
  * Postrider's own filters replace those of Liquid that process a value of any length without yielding, or that convert lists to text for
- * every comparison: filters that sort, sum, and escape. Operators and ranges are limited too. Comparing lists item by item yields, and each
- * step is charged (render.ts). Comparisons by native code are charged here by length, and refused if they may take too long. A template
- * with a Liquid operator that has no row does not parse.
+ * every comparison: filters that sort, sum, and escape. Other replacements prevent half characters, division by zero, and errors of
+ * JavaScript for dates.
+ *
+ * Operators and ranges are limited too. Comparing lists item by item yields, and each step is charged (render.ts). Comparisons by native
+ * code are charged here by length, and refused if they may take too long. A template with a Liquid operator that has no row does not parse.
  */
 import {
   type Context,
@@ -25,6 +27,7 @@ import {
   Tokenizer,
   TokenKind,
   TypeGuards,
+  toValue,
 } from 'liquidjs';
 import { exactInteger } from '../base/exact-json.ts';
 import {
@@ -33,6 +36,7 @@ import {
   escapeWithin,
   isTooNested,
   type Kind,
+  MAX_NAME_LENGTH,
   type MailContext,
   measureText,
   OverLimit,
@@ -86,7 +90,7 @@ export const FILTERS: ReadonlyMap<string, FilterRow> = new Map([
     'text',
     'lstrip rstrip strip downcase upcase capitalize squish strip_newlines normalize_whitespace strip_html',
   ),
-  ...rows('text', 'join array_to_sentence_string unescape url_decode base64_encode base64_decode sha256 hmac_sha256'),
+  ...rows('text', 'join array_to_sentence_string url_decode base64_encode base64_decode sha256 hmac_sha256'),
   ...rows('text', 'split remove remove_first replace replace_first', { short: 1 }),
   // These search backwards, comparing up to 200 characters at each position.
   ...rows('text', 'remove_last replace_last', { short: 1, weight: 8 }),
@@ -111,6 +115,7 @@ const MAX_SHORT_LENGTH = 200;
 
 type Filter = Extract<Liquid['filters'][string], (...values: never[]) => unknown>;
 type FilterThis = ThisParameterType<Filter>;
+type AnyFilter = (this: FilterThis, ...values: unknown[]) => unknown;
 
 /** Returns whether the value as text would contain an object, which recipients must not see. */
 function printsObject(value: unknown, budget: Budget): boolean {
@@ -179,7 +184,7 @@ export function limitFilters(liquid: Liquid): void {
 }
 
 function limitFilter(name: string, row: FilterRow, filter: Filter): Filter {
-  const run = filter as (this: FilterThis, ...values: unknown[]) => unknown;
+  const run = filter as AnyFilter;
   return function (this: FilterThis, ...values: unknown[]): unknown {
     const context = this.context as MailContext;
     const { budget } = context.report;
@@ -194,6 +199,8 @@ function limitFilter(name: string, row: FilterRow, filter: Filter): Filter {
     }
     if (row.growth === 'steps') return checkedSteps(name, run.apply(this, values), budget);
     const result = run.apply({ ...this, context: context.forFilters as unknown as FilterThis['context'] }, values);
+    // Without this, `to_integer` of a text that is not a number would print NaN.
+    if (row.isArithmetic && Number.isNaN(result)) return undefined;
     if (result !== values[0]) checkResult(name, result, budget);
     return result;
   };
@@ -272,6 +279,80 @@ function escapeText(this: FilterThis, value: unknown): string {
   return escapeWithin(printable(value, budget) ?? '', budget);
 }
 
+/** Splits a text into its characters, without dividing any into two surrogates; otherwise uses Liquid's filter. */
+function splitWith(split: AnyFilter): AnyFilter {
+  return function (value, separator) {
+    if ((printable(toValue(separator), budgetOf(this)) ?? '') !== '') return split.call(this, value, separator);
+    const text = printable(toValue(value), budgetOf(this)) ?? '';
+    checkItems(Math.ceil(text.length / 2), 'creates with the filter split a list of');
+    return Array.from(text);
+  };
+}
+
+/** Uses `ofText` for texts, whose first or last character may have two UTF-16 units; otherwise Liquid's filter. */
+function endWith(filter: AnyFilter, ofText: (text: string) => string): AnyFilter {
+  return function (value) {
+    return typeof value === 'string' ? ofText(value) : filter.call(this, value);
+  };
+}
+
+/** Refuses a division by zero. A result without a divisor has no value, because the divisor is reported as missing. */
+function divideWith(name: string, divide: AnyFilter): AnyFilter {
+  return function (value, divisor, ...more) {
+    const given = toValue(divisor);
+    if (given === undefined || given === null) return undefined;
+    // As in all filters that calculate, a value that is not a number is zero.
+    if (!Number(given)) throw new OverLimit(`divides by zero with the filter ${name}; test the divisor with {% if %}`);
+    return divide.call(this, value, divisor, ...more);
+  };
+}
+
+/** Returns an integer above 2^53 unchanged, as Liquid returns any other value that is not a date. */
+function dateWith(format: AnyFilter): AnyFilter {
+  return function (value, ...more) {
+    return typeof value === 'bigint' ? value : format.call(this, value, ...more);
+  };
+}
+
+/** Refuses an unknown time zone, for which Intl throws a RangeError. */
+function zonedWith(format: AnyFilter): AnyFilter {
+  return function (value, pattern, timeZone) {
+    try {
+      // A number is an offset in minutes.
+      return format.call(this, value, pattern, typeof timeZone === 'bigint' ? String(timeZone) : timeZone);
+    } catch (error) {
+      if (!(error instanceof RangeError) || isTimeZone(timeZone)) throw error;
+      const given = String(timeZone).slice(0, MAX_NAME_LENGTH).toWellFormed();
+      throw new OverLimit(
+        `gives the filter date "${given}", which is not a time zone; write a name such as "Europe/Berlin"`,
+      );
+    }
+  };
+}
+
+function isTimeZone(name: unknown): boolean {
+  try {
+    new Intl.DateTimeFormat('en-US', { timeZone: String(name) });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Replaces filters that print half characters or infinity, or throw errors of JavaScript. */
+function replaceFilters(liquid: Liquid): void {
+  const replace = (name: string, create: (filter: AnyFilter) => AnyFilter): void => {
+    liquid.registerFilter(name, create(liquid.filters[name] as AnyFilter) as Filter);
+  };
+  replace('split', splitWith);
+  replace('first', (first) => endWith(first, (text) => Array.from(text.slice(0, 2))[0] ?? ''));
+  replace('last', (last) => endWith(last, (text) => Array.from(text.slice(-2)).at(-1) ?? ''));
+  for (const name of ['divided_by', 'modulo']) replace(name, (divide) => divideWith(name, divide));
+  replace('date', zonedWith);
+  for (const name of ['date', 'date_to_xmlschema', 'date_to_rfc822', 'date_to_string', 'date_to_long_string'])
+    replace(name, dateWith);
+}
+
 /** Registers Postrider's own filters. Call this before limitFilters(). */
 export function registerOwnFilters(liquid: Liquid, kind: Kind): void {
   liquid.registerFilter('sort', sorter(false));
@@ -282,6 +363,7 @@ export function registerOwnFilters(liquid: Liquid, kind: Kind): void {
   liquid.registerFilter('newline_to_br', function (this: FilterThis, value: unknown) {
     return kind === 'html' ? escapeText.call(this, value).replace(/\r?\n/g, '<br>\n') : value;
   });
+  replaceFilters(liquid);
 }
 
 /** Maximum length of a text to search, and of a list's text to compare. */

@@ -30,6 +30,8 @@ import { MAX_SOURCE_LENGTH } from './template.ts';
 
 const TOO_MUCH_TEXT = `produces too much text: more than ${MAX_OUTPUT_LENGTH} characters in all parts together`;
 
+const TOO_DEEP_OR_LONG = 'is nested too deeply or produces too much text';
+
 /** Thrown if a template exceeds a limit, with the position of the excess. */
 class LimitError extends Error {
   readonly line: number;
@@ -51,12 +53,12 @@ export function parseIssue(error: unknown): Omit<Issue, 'field'> {
   const limit = error instanceof Error ? timeLimitMessage(error.message) : undefined;
   if (limit !== undefined && !LiquidError.is(error)) return { message: limit };
   // Excessive nesting causes a stack overflow, and endless text an invalid string length: both throw a RangeError.
-  if (error instanceof RangeError) return { message: 'is nested too deeply or produces too much text' };
+  if (error instanceof RangeError) return { message: TOO_DEEP_OR_LONG };
   if (!LiquidError.is(error)) throw error;
   const { originalError } = error;
   if (originalError instanceof TooMuchText) return { message: TOO_MUCH_TEXT };
-  if (originalError instanceof RangeError) return { message: 'is nested too deeply or produces too much text' };
   const [line, column] = error.token.getPosition() as [number, number];
+  if (originalError instanceof RangeError) return withPosition(TOO_DEEP_OR_LONG, line, column);
   if (originalError instanceof OverLimit) return withPosition(originalError.message, line, column);
   return withPosition(messageOf(error), line, column);
 }
