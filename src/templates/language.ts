@@ -6,7 +6,8 @@
  * html and converted to text in text. Every variable that is printed without a value is recorded. Output is never expanded again.
  *
  * A variable without a value is missing if it would be printed or looped over, not if it is only tested. A template marks a value as
- * optional with `{% if name %}` or `{{ name | default: "…" }}`. Variables in a branch that is not taken are never missing.
+ * optional with `{% if name %}` or `{{ name | default: "…" }}`, at any place of the chain of filters. Variables in a branch that is not
+ * taken are never missing.
  */
 import {
   type Context,
@@ -158,7 +159,8 @@ export class MailOutput implements Template {
       return;
     }
     let value = toValue(found);
-    const isOptional = filters[0]?.name === 'default';
+    // A filter before `default` gets the absent value, as in Shopify's Liquid: `{{ name | capitalize | default: "there" }}`.
+    const isOptional = filters.some((filter) => filter.name === 'default');
     if ((value === undefined || value === null) && !isOptional) {
       emitter.write(this.#text(undefined, context.report));
       return;

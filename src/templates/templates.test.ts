@@ -197,6 +197,25 @@ test('variables printed without a value are missing, but not those only tested',
   assert.deepEqual(filled({ html: '{{ a }}{{ b }}', variables: { a: false, b: 0 } }).html, 'false0');
 });
 
+test('default applies after other filters', () => {
+  for (const [source, expected] of [
+    ['{{ name | capitalize | default: "there" }}', 'there'],
+    ['{{ name | default: "there" | capitalize }}', 'There'],
+    ['{{ d | date: "%Y" | default: "none" }}', 'none'],
+    ['{{ d | to_integer | default: 0 }}', '0'],
+    ['{{ user.name | strip | upcase | default: "you" }}', 'you'],
+    ['{% echo name | capitalize | default: "there" %}', 'there'],
+    ['{{ name | append: "!" | default: "there" }}', '!'],
+    ['{{ "a" | append: "b" | default: "there" }}', 'ab'],
+  ] as const) {
+    const { text, missing } = filled({ text: source, variables: { d: null } });
+    assert.equal(text, expected, source);
+    assert.deepEqual(missing, [], source);
+  }
+  assert.deepEqual(filled({ text: '{{ name | capitalize }}' }).missing, ['name']);
+  assert.deepEqual(filled({ text: '{{ name | append: x | default: "there" }}' }).missing, ['x']);
+});
+
 test('keep writes back the source of an output without a value', () => {
   const { html, subject } = filled({
     html: '<{{name}}|{{ user.x | upcase }}>',
