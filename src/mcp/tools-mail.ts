@@ -78,7 +78,7 @@ const sendEmail = defineTool({
     // A dry run comes first: the agent gets refusals immediately, and no one has to approve an email that cannot be sent.
     const checked = await context.call('POST', '/send', { query: { dryRun: true }, body });
     if (!checked.ok) return checked;
-    const refusal = refusalAfter(checked.body as unknown as DryRun, context.caller.account.settings);
+    const refusal = refusalAfter(checked.body as unknown as DryRun);
     if (refusal !== undefined) return refuse(refusal);
     const from = parseAddress(body.from ?? '');
     if (from.ok && !maySendAs(context.caller.allowedSenders, from.value)) return SENDER_NOT_ALLOWED;

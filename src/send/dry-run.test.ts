@@ -1,6 +1,7 @@
 /** A dry run reports what a send would do, and stores nothing. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { makeTemplate } from '../../test/kit/make-template.ts';
 import {
   dataOf,
   GOOD,
@@ -13,7 +14,7 @@ import {
 } from '../../test/kit/send-rig.ts';
 import { createUnsubscribeLinks } from '../engagement/engagement.ts';
 import { createTokenAddresses } from '../mail/token-address.ts';
-import type { DryRun } from './dry-run.ts';
+import { type DryRun, refusalAfter } from './dry-run.ts';
 
 let rig: SendRig;
 before(async () => {
@@ -60,6 +61,47 @@ test('reports missing variables, an unverified sender, and the size without an e
     'EMAIL_SIZE_EXCEEDED',
   ]);
   for (const warning of run.warnings) assert.ok(warning.message.length > 10 && warning.remedy.length > 10);
+});
+
+test('warns of a missing variable only if a send with the same setting is rejected', async () => {
+  const accountOf = (missingVariables: 'error' | 'empty') => testAccount('acc_test', { missingVariables });
+  const variables = [
+    { name: 'name', type: 'string' as const, required: true },
+    { name: 'city', type: 'string' as const, required: true },
+  ];
+  await makeTemplate(rig.database, {
+    name: 'strict',
+    subject: 'S',
+    text: '{{ name }} {{ other }} unsubscribe',
+    variables,
+  });
+  const { subject: _subject, text: _text, ...to } = GOOD;
+  const plain = { ...GOOD, text: 'Hi {{ name }}! unsubscribe' };
+  const strict = { ...to, templateId: 'strict' };
+  const settingRemedy = /set missingVariables/;
+  for (const [body, setting, warned, missing] of [
+    [plain, 'error', ['name'], ['name']],
+    [plain, 'empty', [], ['name']],
+    [{ ...plain, missingVariables: 'empty' }, 'error', [], ['name']],
+    [{ ...plain, missingVariables: 'keep' }, 'error', [], ['name']],
+    [{ ...plain, missingVariables: 'error' }, 'empty', ['name'], ['name']],
+    [strict, 'empty', ['name', 'city'], ['name', 'city', 'other']],
+    [strict, 'error', ['name', 'city', 'other'], ['name', 'city', 'other']],
+    [{ ...strict, templateVariables: { name: 'Ann', city: 'Rome' } }, 'empty', [], ['other']],
+  ] as const) {
+    const account = accountOf(setting);
+    const run = await dry(body, { account });
+    assert.deepEqual(run.missingVariables, missing);
+    const warning = run.warnings.find((one) => one.code === 'TEMPLATE_VARIABLE_MISSING');
+    assert.equal(
+      warning?.message,
+      warned.length === 0 ? undefined : `Variables without a value: ${warned.join(', ')}.`,
+    );
+    if (warning) assert.equal(settingRemedy.test(warning.remedy), body === plain || 'missingVariables' in body);
+    assert.equal(refusalAfter(run)?.code, warning?.code);
+    const sent = await rig.send(body, { account });
+    assert.equal(sent.ok ? undefined : sent.failure.code, warning?.code, JSON.stringify(body));
+  }
 });
 
 test('warns about problems that hurt delivery', async () => {

@@ -3,7 +3,7 @@
  * hurt delivery. Whatever refuses a real send because of its form also refuses the dry run; missing variables, an unverified sender, and an
  * email that is too large become warnings.
  */
-import { type AccountSettings, MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
+import { MAXIMUM_EMAIL_BYTES, STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
 import { type Failure, failure } from '../base/failure.ts';
 import { composeSkeleton, type FileBySize } from '../mail/compose/compose.ts';
 import { newMessageId } from '../mail/compose/header.ts';
@@ -42,12 +42,8 @@ export type SenderAdvice = (accountId: string, fromDomain: string) => Promise<Wa
 const REFUSALS = ['SENDER_NOT_VERIFIED', 'EMAIL_SIZE_EXCEEDED', 'TEMPLATE_VARIABLE_MISSING'] as const;
 
 /** Returns why a real send of the same email would be refused; undefined if nothing that the dry run checks refuses it. */
-export function refusalAfter(
-  { warnings }: Pick<DryRun, 'warnings'>,
-  { missingVariables }: Pick<AccountSettings, 'missingVariables'>,
-): Failure | undefined {
+export function refusalAfter({ warnings }: Pick<DryRun, 'warnings'>): Failure | undefined {
   for (const code of REFUSALS) {
-    if (code === 'TEMPLATE_VARIABLE_MISSING' && missingVariables !== 'error') continue;
     const warning = warnings.find((one) => one.code === code);
     if (warning !== undefined) return failure(code, { message: warning.message });
   }
@@ -139,11 +135,13 @@ function warningsOf(
     senderFailure?.message ?? '',
     'POST /send rejects the email until you fix this.',
   );
+  const required = mail.template?.missing ?? [];
+  const refused = mail.missingVariables === 'error' ? result.missingVariables : required;
   warn(
-    result.missingVariables.length > 0,
+    refused.length > 0,
     'TEMPLATE_VARIABLE_MISSING',
-    `Variables without a value: ${result.missingVariables.join(', ')}.`,
-    'Add them to templateVariables, set missingVariables, or send the content literally with render: false.',
+    `Variables without a value: ${refused.join(', ')}.`,
+    `Add them to templateVariables, ${required.length === 0 ? 'set missingVariables, ' : ''}or send the content literally with render: false.`,
   );
   for (const { message, remedy } of tooLarge) warn(true, 'EMAIL_SIZE_EXCEEDED', message, remedy);
   warnOfContent(warn, mail, { html: result.html, isHttps, accountVariables: sender.account.settings.variables });
