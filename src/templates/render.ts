@@ -143,9 +143,18 @@ export function createRender(htmlToText: (html: string) => string): (mail: MailT
     if (issues.length > 0)
       return refuse(failure('TEMPLATE_INVALID', { details: issues, message: templateMessage(issues) }));
     if (report.objects !== undefined) return refuse(objectFailure(report.objects));
+    const withNul = nulIssues(mail, rendered);
+    if (withNul.length > 0) return refuse(invalid(withNul));
     if (report.missing !== undefined) rendered.missing = [...report.missing];
     return ok(rendered);
   };
+}
+
+/** Returns the parts with NUL, which filters such as base64_decode can create. The caller checks the subject for every control character. */
+function nulIssues(source: MailToRender, rendered: RenderedMail): Issue[] {
+  return (['html', 'text'] as const)
+    .filter((field) => source[field] !== undefined && rendered[field]?.includes('\0'))
+    .map((field) => ({ field, message: 'contains the NUL character after its variables are replaced' }));
 }
 
 function fillTemplate(template: MailTemplate, values: MailToRender, report: Report): string {

@@ -216,6 +216,23 @@ test('default applies after other filters', () => {
   assert.deepEqual(filled({ text: '{{ name | append: x | default: "there" }}' }).missing, ['x']);
 });
 
+test('a part that contains NUL after rendering is rejected', () => {
+  const variables = { a: 'AA==', b: 'x%00y', c: 'YQ==' };
+  for (const [source, fields] of [
+    [{ html: '<p>{{ a | base64_decode }}</p>', text: '{{ b | url_decode }}' }, ['html', 'text']],
+    [{ html: '<p>{{ a | base64_decode }}</p>' }, ['html']],
+    [{ html: '<p>{{ c | base64_decode }}</p>', text: '{{ a | base64_decode | append: b }}' }, ['text']],
+  ] as const) {
+    const failure = refused({ ...source, variables, deriveText: true });
+    assert.equal(failure.code, 'INVALID_REQUEST');
+    assert.deepEqual(
+      failure.details,
+      fields.map((field) => ({ field, message: 'contains the NUL character after its variables are replaced' })),
+    );
+  }
+  assert.equal(filled({ text: '{{ c | base64_decode }}{{ b | append: "%00" }}', variables }).text, 'ax%00y%00');
+});
+
 test('keep writes back the source of an output without a value', () => {
   const { html, subject } = filled({
     html: '<{{name}}|{{ user.x | upcase }}>',
