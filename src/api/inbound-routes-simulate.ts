@@ -28,7 +28,7 @@ import { domainToAscii, parseAddress } from '../mail/address.ts';
 import { compose } from '../mail/compose/compose.ts';
 import { findMessageOperation, INLINE_BYTES } from '../messages/messages.ts';
 import { createSandboxClock } from '../sandbox/sandbox.ts';
-import { contentIdIssue, lineBreakIssue } from '../send/check.ts';
+import { contentIdIssue, lineBreakIssue } from '../send/send.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 

@@ -7,7 +7,7 @@ import { Type } from '../http/schema-type.ts';
 import { closed, mapOf, oneOf } from '../http/validate.ts';
 import { parseAddress } from '../mail/address.ts';
 import { MESSAGE_STATUSES } from '../messages/messages.ts';
-import { type DryRun, refusalAfter } from '../send/dry-run.ts';
+import { type DryRun, refusalAfter } from '../send/send.ts';
 import {
   defineTool,
   found,

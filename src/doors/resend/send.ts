@@ -13,6 +13,7 @@ import type { RouteDefinition } from '../../http/route.ts';
 import { Type } from '../../http/schema-type.ts';
 import { mapOf } from '../../http/validate.ts';
 import { storedAnswerOperation } from '../../idempotency/idempotency.ts';
+import { type DryRun, refusalAfter } from '../../send/send.ts';
 import { attachment, readAttachments } from './attachment-content.ts';
 import { batchQuotaFailure, quotaRetrySeconds } from './batch-quota.ts';
 import {
@@ -203,10 +204,8 @@ async function checkAll(
   for (const { index, body } of mails) {
     const preview = await context.call('POST', '/send', { query: { dryRun: true }, body });
     if (!preview.ok) return refuse({ ...preview.failure, message: `Email ${index}: ${preview.failure.message}` });
-    for (const { code, message } of preview.body.warnings as { code: string; message: string }[]) {
-      if (code === 'SENDER_NOT_VERIFIED' || code === 'EMAIL_SIZE_EXCEEDED' || code === 'TEMPLATE_VARIABLE_MISSING')
-        return refuse(failure(code, { message }));
-    }
+    const refusal = refusalAfter(preview.body as DryRun);
+    if (refusal !== undefined) return refuse(refusal);
   }
   return ok(undefined);
 }
