@@ -60,8 +60,30 @@ test('a rotation replaces the key in the data directory, and stored secrets stay
     readdirSync(temp.folder)
       .filter((name) => name.startsWith('secret.key'))
       .sort(),
-    ['secret.key', 'secret.key.until-20261128T200000Z', 'secret.key.until-20261129T200000Z'],
+    ['secret.key', 'secret.key.until-20261128T200000.000Z', 'secret.key.until-20261129T200000.000Z'],
   );
+});
+
+test('rotations in the same second keep every previous key, and none replaces the key of another', async (t) => {
+  const temp = await tempDatabase();
+  t.after(temp.close);
+  const place = { directory: dataDirectory(temp.folder), database: temp.database, configured: undefined };
+  const file = secretKeyFile(place.directory);
+  await loadSecretKey(place);
+  const keys = [readKey(file)];
+  const files: string[] = [];
+  for (const nowMs of [1_000, 1_001]) {
+    files.push((await rotateSecretKey(place, { configuredNext: undefined, nowMs })).previousFile!);
+    keys.push(readKey(file));
+  }
+  assert.deepEqual(files.map(readKey), keys.slice(0, 2));
+  await assert.rejects(
+    rotateSecretKey(place, { configuredNext: undefined, nowMs: 1_001 }),
+    /already holds another key/,
+  );
+  assert.deepEqual(files.map(readKey), keys.slice(0, 2));
+  assert.deepEqual(readKey(file), keys[2]);
+  assert.ok(!readdirSync(temp.folder).some((name) => name.includes('.next-')));
 });
 
 test('a rotation that was interrupted is completed or has no effect', async (t) => {

@@ -93,11 +93,10 @@ export async function rotateSecretKey(
   const next = configuredNext ?? randomBytes(SECRET_KEY_BYTES);
   if (next.equals(current)) throw new Error('the new key is the present secret key');
   const nextFile = nextKeyFile(directory, checkOf(next));
-  const previousFile = `${secretKeyFile(directory)}.until-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}`;
-  let keepsPrevious = false;
+  const previousFile = `${secretKeyFile(directory)}.until-${new Date(nowMs).toISOString().replaceAll(/[-:]/g, '')}`;
   if (configured === undefined) {
     // Both before the database changes: after a crash, no key is lost.
-    keepsPrevious = createDurableFile(previousFile, asText(current));
+    keepPreviousKey(previousFile, current);
     writeDurableFile(nextFile, asText(next));
   }
   const isRotated = await database.execute(rotateSecretKeyOperation, {
@@ -106,13 +105,19 @@ export async function rotateSecretKey(
     dataKey: seal(next, dataKey, DATA_KEY_CONTEXT).toString('base64'),
   });
   if (!isRotated) {
+    // The previous file remains: the other command may have found it and rely on it.
     rmSync(nextFile, { force: true });
-    if (keepsPrevious) rmSync(previousFile, { force: true });
     throw new Error('the secret key was rotated by another command at the same time');
   }
   if (configured !== undefined) return { previousFile: undefined };
   useNextKey(directory, nextFile);
   return { previousFile };
+}
+
+/** Throws if the file holds another key, because the rotation would then destroy this one. */
+function keepPreviousKey(file: string, key: Buffer): void {
+  if (createDurableFile(file, asText(key)) || readKey(file).equals(key)) return;
+  throw new Error(`${file} already holds another key; nothing was rotated, so run the command again`);
 }
 
 function useNextKey(directory: DataDirectory, nextFile: string): void {
