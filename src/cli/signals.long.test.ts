@@ -1,12 +1,12 @@
 /** Signals of a running service, and the exit codes of a start that fails. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { environment, runCommand, startService } from '../../test/kit/start-service.ts';
+import { runCommand, startService } from '../../test/kit/start-service.ts';
 import { testCertificate } from '../../test/kit/test-certificate.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 
@@ -92,20 +92,4 @@ test('the exit code distinguishes invalid settings from temporary errors', async
   const { port } = other.address() as { port: number };
   assert.equal(await codeOf({ POSTRIDER_HTTP_PORT: String(port) }), 1, 'the other process can exit');
   assert.equal((await runCommand(['serve', '--wrong'], { dataDir })).code, 2);
-});
-
-test('a closed output pipe stops neither a command nor the service', async (t) => {
-  const dataDir = path.join(folderOf(t), 'data');
-  const main = path.resolve(import.meta.dirname, '../../bin/postrider.js');
-  const child = spawn(process.execPath, [main, '--help'], {
-    env: environment(dataDir),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  child.stdout.destroy();
-  let stderr = '';
-  child.stderr.on('data', (chunk) => {
-    stderr += chunk;
-  });
-  const code = await new Promise((resolve) => child.once('exit', resolve));
-  assert.deepEqual([code, stderr], [0, '']);
 });
