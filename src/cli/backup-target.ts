@@ -1,5 +1,5 @@
 /** Stores scheduled backups in a folder, or in a bucket of an S3-compatible store. */
-import { createReadStream } from 'node:fs';
+import { createReadStream, existsSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Clock } from '../base/clock.ts';
@@ -47,7 +47,12 @@ function folderTarget(folder: string): BackupTarget {
     store: () => Promise.resolve(),
     names: async () => scheduled(await readdir(folder)),
     remove: (name) => rm(path.join(folder, name), { force: true }),
-    clear: () => removeMatching(folder, (name) => UNFINISHED.test(name)),
+    clear: async () => {
+      if (!existsSync(folder)) {
+        throw new Error(`the folder ${folder} of POSTRIDER_BACKUP_URL does not exist; create it, or mount its disk`);
+      }
+      await removeMatching(folder, (name) => UNFINISHED.test(name));
+    },
     close: () => Promise.resolve(),
   };
 }

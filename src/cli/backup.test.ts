@@ -1,6 +1,7 @@
 /** Backups and exports on the command line: their content, their names, and the owner of restored files. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chownSync,
   copyFileSync,
@@ -8,14 +9,17 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';
 import { missing } from '../../test/kit/requirements.ts';
-import { runCommand } from '../../test/kit/start-service.ts';
+import { environment, PROGRAM, runCommand } from '../../test/kit/start-service.ts';
+import { waitUntil } from '../../test/kit/wait-until.ts';
 
 test('a backup or an export without a name gets one that git ignores', { skip: missing('git') }, async (t) => {
   const { folder, dataDir } = commandFolder(t);
@@ -68,6 +72,96 @@ test('a backup contains the database and blobs, and is restored only into an emp
   writeFileSync(broken, bytes.subarray(0, 60_000));
   assert.match((await run(['restore', broken], { POSTRIDER_DATA_DIR: empty })).stderr, /not a complete backup/);
   assert.equal(existsSync(empty), false);
+});
+
+test('an interrupted restore can be repeated, and nothing starts on what it left', async (t) => {
+  const { folder, dataDir, json, run, store } = commandFolder(t);
+  await json('migrate');
+  await store(({ blobs }) => blobs.put(Buffer.alloc(100_000, 'blob')));
+  const file = path.join(folder, 'backup.db');
+  await json('backup', file);
+  const left = path.join(folder, 'left');
+  const settings = { POSTRIDER_DATA_DIR: left };
+  mkdirSync(path.join(left, 'blobs/ab'), { recursive: true });
+  writeFileSync(path.join(left, 'blobs/ab/part'), 'of a blob');
+  for (const tail of ['', '-journal']) writeFileSync(path.join(left, `postrider.db.restoring${tail}`), 'part');
+  for (const command of [['serve'], ['migrate'], ['account', 'list']]) {
+    const refused = await run(command, settings);
+    assert.equal(refused.code, 1);
+    assert.match(
+      refused.stderr,
+      /a restore into \S+ is running or was interrupted; .*repeat it with postrider restore/,
+    );
+  }
+  const restored = await run(['restore', file], settings);
+  assert.equal(restored.code, 0, restored.stderr);
+  assert.deepEqual(readdirSync(left).sort(), ['blobs', 'postrider.db', 'serving.lock']);
+  assert.equal(existsSync(path.join(left, 'blobs/ab/part')), false);
+  assert.equal((await run(['account', 'list'], settings)).code, 0);
+  // With a database, the directory is in use, whatever else it contains.
+  writeFileSync(path.join(dataDir, 'postrider.db.restoring'), 'part');
+  assert.match((await run(['restore', file])).stderr, /is not empty/);
+  assert.equal((await run(['migrate'])).code, 0);
+});
+
+test('an interrupted backup or export leaves no file', { skip: missing('mkfifo') }, async (t) => {
+  const { folder, dataDir, json, store } = commandFolder(t);
+  await json('migrate');
+  const key = await store(({ blobs }) => blobs.put(Buffer.alloc(100_000, 'blob')));
+  // The command waits for this blob until it is interrupted.
+  const blob = path.join(dataDir, 'blobs', key);
+  rmSync(blob);
+  spawnSync('mkfifo', [blob]);
+  const backups = path.join(folder, 'backups');
+  mkdirSync(backups);
+  writeFileSync(path.join(backups, 'mail.12345678.part'), 'of another command');
+  for (const [command, signal] of [
+    ['backup', 'SIGINT'],
+    ['export', 'SIGTERM'],
+  ] as const) {
+    const child = spawn(process.execPath, [PROGRAM, command, path.join(backups, 'mail')], {
+      env: environment(dataDir),
+      stdio: 'ignore',
+    });
+    t.after(() => void child.kill('SIGKILL'));
+    await waitUntil('the copy of the database', () =>
+      readdirSync(backups).some((name) => !name.includes('12345678') && statSync(path.join(backups, name)).size > 0),
+    );
+    child.kill(signal);
+    const [, endedBy] = await once(child, 'exit');
+    assert.equal(endedBy, signal);
+    assert.deepEqual(readdirSync(backups), ['mail.12345678.part'], command);
+  }
+});
+
+test('of two backups to one file, one succeeds', async (t) => {
+  const { folder, json, run } = commandFolder(t);
+  await json('migrate');
+  const file = path.join(folder, 'same.backup');
+  const both = await Promise.all([run(['backup', file]), run(['backup', file])]);
+  assert.deepEqual(both.map(({ code }) => code).sort(), [0, 1]);
+  assert.match(both.map(({ stderr }) => stderr).join(''), /same\.backup already exists/);
+  assert.deepEqual(readdirSync(folder).sort(), ['data', 'same.backup']);
+});
+
+test('files and folders that cannot be used are named with the reason', async (t) => {
+  const { folder, json, run } = commandFolder(t);
+  await json('migrate');
+  const loop = path.join(folder, 'loop');
+  symlinkSync(loop, loop);
+  for (const [args, message] of [
+    [['restore', loop], /loop cannot be read \(ELOOP\); check its path and permissions/],
+    [['import', loop], /loop cannot be read \(ELOOP\); check its path and permissions/],
+    [['restore', path.join(folder, 'none')], /the file \S+none does not exist/],
+    [['backup', path.join(folder, 'none/x')], /the folder \S+none does not exist; create it/],
+    [['export', path.join(loop, 'x')], /a file in \S+loop cannot be created \(ELOOP\)/],
+  ] as const) {
+    const refused = await run([...args], args[0] === 'restore' ? { POSTRIDER_DATA_DIR: path.join(folder, 'new') } : {});
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, message);
+  }
+  const scheduled = await run(['backup', '--scheduled'], { POSTRIDER_BACKUP_URL: `file://${folder}/none` });
+  assert.match(scheduled.stderr, /the folder \S+none of POSTRIDER_BACKUP_URL does not exist; create it/);
 });
 
 test("files that root creates in another user's directory belong to that user", {

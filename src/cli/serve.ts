@@ -9,6 +9,7 @@ import type { Running } from '../base/lifecycle.ts';
 import type { Parts } from '../roles/parts.ts';
 import { serve as startService } from '../roles/serve.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
+import { assertNotRestoring } from '../storage/sqlite/backup.ts';
 import { type FirstRun, firstRunFile } from '../users/users.ts';
 import type { CommandCall, CommandOutcome } from './command.ts';
 import { type Ports, serveProcesses, supervisor } from './processes.ts';
@@ -115,6 +116,7 @@ export async function serve(call: CommandCall<ServeOptions>): Promise<CommandOut
     for (const name of config.unknownSettings) {
       streams.err(`postrider: ${name} is not a setting of this version; it is ignored\n`);
     }
+    if (config.databaseUrl === undefined) assertNotRestoring(dataDirectory(config.dataDir));
     const count = options.processes ?? 1;
     if (count > 1) return serveProcesses({ config, count, streams, onFirstRun: showFirstRun, stopRequested });
   }

@@ -23,8 +23,8 @@ import {
 } from '../storage/migrate.ts';
 import { shownAddress } from '../storage/postgres/url.ts';
 import { loadSecretKey } from '../storage/secret-key.ts';
+import { assertNotRestoring } from '../storage/sqlite/backup.ts';
 import { openDirect, openSqlite, type SqliteConnection } from '../storage/sqlite/connection.ts';
-
 import { type CommandCall, CommandError, type CommandOutcome, table } from './command.ts';
 
 export interface CommandStore {
@@ -111,6 +111,7 @@ async function assertUsable(config: Config, directory: DataDirectory): Promise<v
     );
   }
   if (config.databaseUrl === undefined && !existsSync(directory.databaseFile)) {
+    assertNotRestoring(directory);
     throw new CommandError(
       'NO_DATABASE',
       `there is no database in ${directory.path}; start the service once, run postrider migrate, or set POSTRIDER_DATA_DIR`,
@@ -143,6 +144,7 @@ export async function migrate(config: Config, nowMs: number): Promise<Migrated> 
     const { migratePostgres } = await import('../storage/postgres/migrate.ts');
     return { applied: await migratePostgres({ address: config.databaseUrl, log: silentLog, nowMs }) };
   }
+  assertNotRestoring(directory);
   const connection = openSqlite(directory.databaseFile, { readOnly: false });
   try {
     const backup = await backUpBeforeUpgrade(config, { connection, directory, clock: systemClock });

@@ -4,6 +4,7 @@
  * even while the service is running. Stop the service before a move: otherwise mail accepted after the export is missing, and mail sent
  * after the export is sent again by the new service. An import requires a database that no service uses.
  */
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { timeOfId } from '../base/ids.ts';
@@ -40,7 +41,7 @@ export async function backUpStore(call: CommandCall<BackupOptions>): Promise<Com
   if (call.options.scheduled) return backUpAsScheduled(call);
   const file = targetFile(call, 'backup');
   const backup = await withEmbedded(call, async (source, database) => {
-    const result = await backUp(source, file);
+    const result = await removingUnfinished(file, () => backUp(source, file));
     if (result.lost.length === 0) await recordBackup(database, call.clock.now());
     return result;
   });
@@ -57,7 +58,8 @@ async function backUpAsScheduled(call: CommandCall): Promise<CommandOutcome> {
   try {
     await target.clear();
     const backup = await withEmbedded(call, async (source, database) => {
-      const result = await backUp(source, target.pathOf(file));
+      const written = target.pathOf(file);
+      const result = await removingUnfinished(written, () => backUp(source, written));
       await target.store(file);
       await recordScheduledBackup(database, call.clock.now());
       return result;
@@ -66,6 +68,34 @@ async function backUpAsScheduled(call: CommandCall): Promise<CommandOutcome> {
     return backupOutcome(call, { ...backup, file, where: `${file} in ${target.description}` });
   } finally {
     await target.close();
+  }
+}
+
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+/** Runs `work`, which writes the file under temporary names. If a signal ends the process, removes these: they contain all mail. */
+async function removingUnfinished<T>(file: string, work: () => Promise<T>): Promise<T> {
+  const folder = path.dirname(file);
+  const isTemporary = (name: string): boolean =>
+    name.startsWith(`${path.basename(file)}.`) && /\.part(?:-\w+)?$/.test(name);
+  const names = (): string[] => (existsSync(folder) ? readdirSync(folder).filter(isTemporary) : []);
+  // Those of another command that is running.
+  const others = new Set(names());
+  const onSignal = (signal: NodeJS.Signals): void => {
+    for (const name of names()) {
+      if (!others.has(name)) rmSync(path.join(folder, name), { force: true });
+    }
+    done();
+    process.kill(process.pid, signal);
+  };
+  const done = (): void => {
+    for (const signal of STOP_SIGNALS) process.off(signal, onSignal);
+  };
+  for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
+  try {
+    return await work();
+  } finally {
+    done();
   }
 }
 
@@ -188,7 +218,9 @@ async function exportEmbedded(call: CommandCall, target: string): Promise<Comman
     const onSnapshot = (raw: DatabaseSync): void => {
       counted = portableTables(raw).map(({ name }) => ({ name, rows: countRows(raw, name) }));
     };
-    const backup = await backUp({ connection: embedded!, blobs, progress, onSnapshot }, target);
+    const backup = await removingUnfinished(target, () =>
+      backUp({ connection: embedded!, blobs, progress, onSnapshot }, target),
+    );
     const file = openPortableFile(target);
     try {
       for (const { name, rows } of counted) {
@@ -219,7 +251,8 @@ async function exportServer(call: CommandCall, target: string): Promise<CommandO
     const connection = await connectPostgres(config.databaseUrl!);
     try {
       const progress = shownProgress(call);
-      return await exportFromPostgres({ client: connection.client, blobs, nowMs: clock.now(), progress }, target);
+      const source = { client: connection.client, blobs, nowMs: clock.now(), progress };
+      return await removingUnfinished(target, () => exportFromPostgres(source, target));
     } finally {
       connection.destroy();
     }

@@ -3,7 +3,7 @@
  * table `blob_backup`. Both databases have the same tables under the same migration numbers, so a file exported from one can be imported
  * into the other.
  */
-import { existsSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { listMigrations } from './migrate.ts';
 
@@ -87,9 +87,20 @@ export function countRows(raw: DatabaseSync, table: string): number {
   return Number(raw.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n);
 }
 
+/** Throws an error for the operator if the file is missing or cannot be read, which SQLite would report as damage. */
+export function assertReadable(file: string): void {
+  try {
+    closeSync(openSync(file, 'r'));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new Error(`the file ${file} does not exist`);
+    throw new Error(`${file} cannot be read (${code}); check its path and permissions`);
+  }
+}
+
 /** Opens a file for reading; throws an error if it is incomplete or from another version of Postrider. */
 export function openPortableFile(file: string): PortableFile {
-  if (!existsSync(file)) throw new Error(`the file ${file} does not exist`);
+  assertReadable(file);
   let raw: DatabaseSync | undefined;
   try {
     raw = new DatabaseSync(file, { readOnly: true });

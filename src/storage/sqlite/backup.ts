@@ -13,6 +13,7 @@ import {
   constants,
   copyFileSync,
   existsSync,
+  linkSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -30,13 +31,17 @@ import { OWN_META } from '../blobs/mark.ts';
 import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from '../data-directory.ts';
 import { chownToOwner, syncDirectory, syncFile } from '../durable-file.ts';
 import { type AppliedMigration, listMigrations, migrateSqlite, pendingMigration, recordedSqlite } from '../migrate.ts';
-import type { Progress } from '../portable-file.ts';
+import { assertReadable, type Progress } from '../portable-file.ts';
 import { openSqlite, type SqliteConnection } from './connection.ts';
 
 /** More pages than any database has: the copy is one step and one snapshot, which writers cannot restart. */
 const ALL_PAGES = 2_147_483_647;
 /** Files that a directory can contain before a backup is restored into it. The key is stored there first. */
 const ALLOWED_FILES = new Set(['secret.key', 'blobs', 'serving.lock']);
+/** What SQLite appends to the name of a database for its temporary files. */
+const TAILS = ['', '-wal', '-shm', '-journal'];
+/** Errors of a file system without hard links. */
+const NO_LINKS = new Set(['EPERM', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP']);
 
 export interface BackupResult extends CopiedBlobs {
   sizeBytes: number;
@@ -52,21 +57,52 @@ export interface BackupSource {
 
 /** Writes a backup to a file that must not exist; the result lists what was lost. */
 export async function backUp(source: BackupSource, file: string): Promise<BackupResult> {
-  if (existsSync(file)) throw new Error(`${file} already exists; choose another file name`);
+  if (existsSync(file)) throw new Error(alreadyExists(file));
   const part = `${file}.${randomText(8)}.part`;
   // Created first, so that the copy is private from its first byte.
-  closeSync(openSync(part, 'wx', 0o600));
+  createFile(part);
   try {
     await copyDatabase(source, part);
     const copied = await addBlobs(part, source);
     syncFile(part);
-    renameSync(part, file);
+    giveFinalName(part, file);
     syncDirectory(path.dirname(path.resolve(file)));
     return { sizeBytes: statSync(file).size, ...copied };
   } catch (error) {
-    for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${part}${tail}`, { force: true });
+    removeDatabase(part);
     throw error;
   }
+}
+
+const alreadyExists = (file: string): string => `${file} already exists; choose another file name`;
+
+function createFile(file: string): void {
+  try {
+    closeSync(openSync(file, 'wx', 0o600));
+  } catch (error) {
+    const folder = path.dirname(path.resolve(file));
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new Error(`the folder ${folder} does not exist; create it, or choose another one`);
+    throw new Error(`a file in ${folder} cannot be created (${code}); check its permissions, or choose another folder`);
+  }
+}
+
+/** Renames the complete backup. Two backups to the same file cannot both succeed, except on a file system without hard links. */
+function giveFinalName(part: string, file: string): void {
+  try {
+    linkSync(part, file);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' || (NO_LINKS.has(code) && existsSync(file))) throw new Error(alreadyExists(file));
+    if (!NO_LINKS.has(code)) throw error;
+    renameSync(part, file);
+  }
+  rmSync(part, { force: true });
+}
+
+/** Removes a database file with the temporary files of SQLite. */
+function removeDatabase(file: string): void {
+  for (const tail of TAILS) rmSync(`${file}${tail}`, { force: true });
 }
 
 /** Returns the file of the backup before the upgrade from this migration. A repeated attempt to upgrade replaces it. */
@@ -138,15 +174,43 @@ async function addBlobs(part: string, { connection, blobs, progress }: BackupSou
   }
 }
 
-/** Restores a backup into a data directory that is empty except for its secret key. */
+/** The database of a restore until it is complete. */
+const restoringFile = ({ databaseFile }: DataDirectory): string => `${databaseFile}.restoring`;
+
+/** Throws an error for the operator if a restore did not finish: a service would start with an empty database. */
+export function assertNotRestoring(directory: DataDirectory): void {
+  if (existsSync(directory.databaseFile) || !existsSync(restoringFile(directory))) return;
+  throw new Error(
+    `a restore into ${directory.path} is running or was interrupted; wait for it, or repeat it with postrider restore FILE`,
+  );
+}
+
+/** Removes what an interrupted restore left. The blobs are its own, because it started with an empty folder. */
+function removeInterrupted(directory: DataDirectory): void {
+  if (existsSync(directory.databaseFile) || !existsSync(restoringFile(directory))) return;
+  removeRestored(directory);
+}
+
+/** The database is removed last, so that an interruption can be recognized. */
+function removeRestored(directory: DataDirectory): void {
+  for (const shard of readdirSync(directory.blobsFolder)) {
+    rmSync(path.join(directory.blobsFolder, shard), { recursive: true });
+  }
+  for (const tail of TAILS.toReversed()) rmSync(`${restoringFile(directory)}${tail}`, { force: true });
+}
+
+/**
+ * Restores a backup into a data directory that is empty except for its secret key. A restore that was interrupted can be repeated.
+ */
 export function restore(file: string, options: { directory: DataDirectory; nowMs: number }): { blobs: number } {
   const { directory } = options;
   assertBackup(file);
   prepareDataDirectory(directory.path, directory.blobsFolder);
   const hold = holdDataDirectory(directory);
   try {
+    removeInterrupted(directory);
     assertEmpty(directory);
-    const part = `${directory.databaseFile}.restoring`;
+    const part = restoringFile(directory);
     try {
       copyFileSync(file, part, constants.COPYFILE_EXCL);
       chmodSync(part, 0o600);
@@ -163,10 +227,7 @@ export function restore(file: string, options: { directory: DataDirectory; nowMs
       syncDirectory(directory.path);
       return { blobs };
     } catch (error) {
-      for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(`${part}${tail}`, { force: true });
-      for (const shard of readdirSync(directory.blobsFolder)) {
-        rmSync(path.join(directory.blobsFolder, shard), { recursive: true });
-      }
+      removeRestored(directory);
       throw error;
     }
   } finally {
@@ -182,7 +243,7 @@ function assertEmpty(directory: DataDirectory): void {
 }
 
 function assertBackup(file: string): void {
-  if (!existsSync(file)) throw new Error(`the file ${file} does not exist`);
+  assertReadable(file);
   let tables: string[] = [];
   try {
     const copy = new DatabaseSync(file, { readOnly: true });
