@@ -18,7 +18,7 @@ import {
   notFound,
   UsageError,
 } from './command.ts';
-import { networkError, notTheApi } from './network-error.ts';
+import { networkError, notTheApi, sendError } from './network-error.ts';
 
 /** Options of every command that calls the API. */
 export interface ApiOptions {
@@ -231,7 +231,8 @@ export function apiClient(target: ApiTarget): ApiClient {
         nextCursor = response.headers.get('x-next-cursor') ?? undefined;
         text = await response.text();
       } catch (error) {
-        throw new CommandError('NO_ANSWER', networkError(base, error));
+        const canRepeat = path === '/send' && idempotencyKey !== undefined;
+        throw new CommandError('NO_ANSWER', (canRepeat ? sendError : networkError)(base, error));
       }
       const answer = jsonBody(text);
       if (answer === undefined) throw new CommandError('NO_ANSWER', notTheApi(`${base}${path}`, status, contentType));

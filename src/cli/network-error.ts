@@ -79,6 +79,17 @@ export function networkError(base: string, error: unknown): string {
   return `cannot connect to ${base}: ${what}. Try: ${hint}`;
 }
 
+/** Errors after which the service may have processed the request. */
+const UNCERTAIN = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
+
+/** Returns the line for an error of a send with an idempotency key, which can be repeated. */
+export function sendError(base: string, error: unknown): string {
+  const isUncertain =
+    (error as SystemError).name === 'TimeoutError' || UNCERTAIN.has(origin(error as SystemError).code ?? '');
+  if (!isUncertain) return networkError(base, error);
+  return `no response from ${base}: ${networkReason(error)}. The email may have been accepted. Try: repeat the same command, which does not send the email twice`;
+}
+
 /** Returns only the reason, for a line that already names the address. */
 export function networkReason(error: unknown): string {
   return reasonOf(error as SystemError)[0];

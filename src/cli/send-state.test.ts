@@ -17,7 +17,7 @@ beforeEach(() => rmSync(folder, { recursive: true, force: true }));
 after(() => rmSync(home, { recursive: true, force: true }));
 
 const command = { to: 'ann@example.com', items: [{ sha256: 'a' }] };
-const open = (what: unknown = command, nowMs = NOW) => openSendState({ HOME: home }, what, nowMs);
+const open = (what: unknown = command, nowMs = NOW) => openSendState(what, { environment: { HOME: home }, nowMs });
 /** State left by another process. */
 function handOver(pid: number): void {
   for (const name of readdirSync(folder)) {
@@ -49,6 +49,16 @@ test('a send in progress in another process is rejected', () => {
   assert.throws(() => open(), /is already being sent by process \d+: wait for it to finish, or delete/);
 });
 
+test('without uploads, the same send in another process is another email', () => {
+  const first = open();
+  handOver(process.ppid);
+  const second = openSendState(command, { environment: { HOME: home }, nowMs: NOW, allowsConcurrent: true });
+  assert.notEqual(second.idempotencyKey, first.idempotencyKey);
+  assert.deepEqual([second.isContinued, second.isStored], [false, false]);
+  second.finish();
+  assert.equal(readdirSync(folder).length, 1, 'the state of the first');
+});
+
 test('a key that may have expired is not reused, and old files are deleted', () => {
   const first = open();
   handOver(DEAD);
@@ -70,8 +80,11 @@ test('the state file is readable only by its owner and contains no email content
 
 test('a send starts over if its state cannot be stored or read', () => {
   writeFileSync(path.join(home, 'file'), '');
-  const without = openSendState({ HOME: home, XDG_STATE_HOME: path.join(home, 'file') }, command, NOW);
-  assert.equal(without.isContinued, false);
+  const without = openSendState(command, {
+    environment: { HOME: home, XDG_STATE_HOME: path.join(home, 'file') },
+    nowMs: NOW,
+  });
+  assert.deepEqual([without.isContinued, without.isStored], [false, false]);
   without.finish();
   const first = open();
   for (const name of readdirSync(folder)) writeFileSync(path.join(folder, name), '{');

@@ -1,7 +1,7 @@
 /**
  * Implements `postrider send`: sends one email through the HTTP API. Files to a single recipient use the upload flow; to several recipients
- * they are part of the request, which limits the email to 2 MB. Each step (manifest, uploads, send) can be repeated, and files that an
- * earlier run has uploaded are not uploaded again.
+ * they are part of the request, which limits the email to 2 MB. Each step (manifest, uploads, send) can be repeated: files that an earlier
+ * run has uploaded are not uploaded again, and an email that was accepted is not sent again.
  */
 
 import { STANDARD_EMAIL_BYTES } from '../accounts/accounts.ts';
@@ -68,9 +68,11 @@ async function sendLarge(
   const given = call.options.idempotencyKey;
   const command = { url: api.base, id: api.accountId, mail, items };
   const state: SendState | undefined =
-    given === undefined ? openSendState(call.environment, command, call.clock.now()) : undefined;
+    given === undefined
+      ? openSendState(command, { environment: call.environment, nowMs: call.clock.now() })
+      : undefined;
   const idempotencyKey = given ?? state?.idempotencyKey ?? '';
-  if (state?.isContinued && call.streams.errIsTerminal) call.streams.err('Resuming an interrupted send.\n');
+  announceResumption(call, state);
   const ignoreInterrupt = announceInterrupt(call);
   try {
     const large = { call, api, files, manifest: JSON.stringify({ attachments: items }), idempotencyKey };
@@ -87,6 +89,10 @@ async function sendLarge(
   } finally {
     ignoreInterrupt();
   }
+}
+
+function announceResumption({ streams }: CommandCall, state: SendState | undefined): void {
+  if (state?.isContinued && streams.errIsTerminal) streams.err('Resuming an interrupted send.\n');
 }
 
 /** On Ctrl-C, prints how to resume, and exits like an interrupted program. */
@@ -211,8 +217,11 @@ function hasOneRecipient({ to, cc, bcc }: SendOptions): boolean {
   return count === 1;
 }
 
+/** Whether a repetition of the request could have another result: the service, or a proxy, had no time for it. */
+const isTemporary = ({ status }: ApiAnswer): boolean => status >= 500 || status === 409 || status === 429;
+
 async function sendInline(
-  { idempotencyKey }: SendOptions,
+  call: CommandCall<SendOptions>,
   api: ApiClient,
   { mail, files }: { mail: Record<string, unknown>; files: LocalFile[] },
 ): Promise<CommandOutcome> {
@@ -223,9 +232,24 @@ async function sendInline(
       `${tooLarge.path} has ${tooLarge.sizeBytes} bytes, but an email to several recipients can have up to ${STANDARD_EMAIL_BYTES}; send it to one recipient at a time`,
     );
   }
-  const body = files.length === 0 ? mail : { ...mail, attachments: files.map(inlineAttachment) };
-  const answer = await api.call({ method: 'POST', path: '/send', body: JSON.stringify(body), idempotencyKey });
-  return answer.status === 202 ? sentOutcome(api, answer) : refusal(answer);
+  const body = JSON.stringify(files.length === 0 ? mail : { ...mail, attachments: files.map(inlineAttachment) });
+  const { environment, clock, options } = call;
+  const command = { url: api.base, id: api.accountId, isSandbox: api.isSandbox, body };
+  const state =
+    options.idempotencyKey === undefined
+      ? openSendState(command, { environment, nowMs: clock.now(), allowsConcurrent: true })
+      : undefined;
+  announceResumption(call, state);
+  const stored = state?.isStored ? state.idempotencyKey : undefined;
+  const idempotencyKey = options.idempotencyKey ?? stored;
+  const ignoreInterrupt = stored === undefined ? () => undefined : announceInterrupt(call);
+  try {
+    const answer = await api.call({ method: 'POST', path: '/send', body, idempotencyKey });
+    if (isFinal(answer) || !isTemporary(answer)) state?.finish();
+    return answer.status === 202 ? sentOutcome(api, answer) : refusal(answer);
+  } finally {
+    ignoreInterrupt();
+  }
 }
 
 export async function send(call: CommandCall<SendOptions>): Promise<CommandOutcome> {
@@ -233,5 +257,5 @@ export async function send(call: CommandCall<SendOptions>): Promise<CommandOutco
   const content = { mail: mailOf(options), files: (options.attach ?? []).map(localFile) };
   const api = apiClient(apiTarget(call));
   const isLarge = content.files.length > 0 && hasOneRecipient(options);
-  return isLarge ? sendLarge(call, api, content) : sendInline(options, api, content);
+  return isLarge ? sendLarge(call, api, content) : sendInline(call, api, content);
 }
