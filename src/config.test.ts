@@ -398,3 +398,10 @@ test('trusted proxies are addresses and ranges, and sizes have units', () => {
     assert.match(refusal('POSTRIDER_MIN_FREE_BYTES', value), /allowed: bytes such as 40000000, or a size such as 40MB/);
   }
 });
+
+test('a word that is already among the allowed ones is not named twice', () => {
+  assert.throws(
+    () => readConfig({ POSTRIDER_MCP: 'yes' }),
+    /^ConfigError: POSTRIDER_MCP="yes" is not valid; allowed: one of off, read, on$/,
+  );
+});

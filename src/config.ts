@@ -540,7 +540,8 @@ function readSetting(one: Setting<unknown>, environment: Environment): unknown {
     return one.read(text.trim());
   } catch (error) {
     const { message } = error as Error;
-    throw notValid(one.name, text, DEFAULT_WORDS.has(one.shown) ? `${one.shown}, or ${message}` : message);
+    const isListed = message.split(/[ ,]+/).includes(one.shown);
+    throw notValid(one.name, text, DEFAULT_WORDS.has(one.shown) && !isListed ? `${one.shown}, or ${message}` : message);
   }
 }
 
