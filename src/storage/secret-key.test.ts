@@ -122,6 +122,17 @@ test('of two rotations at the same time one succeeds, and its key opens the data
   assert.deepEqual(await loadSecretKey(place), dataKey);
 });
 
+test('the remedy for a wrong key names where the key is configured', async (t) => {
+  const temp = await tempDatabase();
+  t.after(temp.close);
+  const place = { directory: dataDirectory(temp.folder), database: temp.database, configured: undefined };
+  await loadSecretKey(place);
+  const configured = await secretKeyProblem({ ...place, configured: randomBytes(32) });
+  assert.match(configured!.remedy, /^Set POSTRIDER_SECRET_KEY to the key of this database/);
+  writeFileSync(secretKeyFile(place.directory), `${randomBytes(32).toString('base64')}\n`);
+  assert.match((await secretKeyProblem(place))!.remedy, /^Restore \S+secret\.key from your copy/);
+});
+
 test('a configured key is replaced with the given one', async (t) => {
   const temp = await tempDatabase();
   t.after(temp.close);

@@ -141,7 +141,9 @@ export async function secretKeyProblem(source: SecretKeySource): Promise<SecretK
   const { directory } = source;
   const file = secretKeyFile(directory);
   const { check } = await source.database.execute(secretKeyOperation, null);
-  const remedy = `Restore ${file} from your copy of the secret key (mode 0600), or set POSTRIDER_SECRET_KEY to that key.`;
+  const remedy = source.configured
+    ? 'Set POSTRIDER_SECRET_KEY to the key of this database, from your copy of the secret key.'
+    : `Restore ${file} from your copy of the secret key (mode 0600), or set POSTRIDER_SECRET_KEY to that key.`;
   if (source.configured === undefined && !existsSync(file)) {
     if (check === null) return undefined;
     const message = `${file} is missing and POSTRIDER_SECRET_KEY is not set; the service does not start, because DKIM keys and webhook secrets in this database are encrypted with that key`;
