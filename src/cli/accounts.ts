@@ -50,6 +50,7 @@ import {
   CommandError,
   type CommandOutcome,
   columns,
+  credentialOf,
   notFound,
   successOf,
   UsageError,
@@ -76,9 +77,13 @@ function accountView(account: Account) {
 }
 
 function asText(account: Account): string {
-  const { limits, ...rest } = accountView(account);
+  const { limits, sendingProtection, ...rest } = accountView(account);
   const limitRows = Object.entries(limits).map(([name, limit]) => [`limits.${name}`, limit]);
-  return columns({ ...rest, ...Object.fromEntries(limitRows) });
+  return columns({
+    ...rest,
+    sendingProtection: sendingProtection.status,
+    ...Object.fromEntries(limitRows),
+  });
 }
 
 export async function makeAccount(call: CommandCall<{ name: string; plan: Plan }>): Promise<CommandOutcome> {
@@ -206,12 +211,12 @@ export async function makeKey(call: CommandCall<KeyOptions>): Promise<CommandOut
     const created = await withStore(call, async (store) =>
       createSigningKey(store, { ...request, secretKey: await store.secretKey() }),
     );
-    const { keyId, accessKeyId, secretAccessKey } = successOf(created, unknownAccount(accountId));
+    const { keyId, accessKeyId, secretAccessKey } = credentialOf(created, unknownAccount(accountId));
     const data = { keyId, accessKeyId, secretAccessKey };
     return { data, text: `${columns(data)}\nStore the secret now: it cannot be displayed again.` };
   }
   const created = await withStore(call, (store) => createKey(store, request));
-  const { keyId, apiKey } = successOf(created, unknownAccount(accountId));
+  const { keyId, apiKey } = credentialOf(created, unknownAccount(accountId));
   return {
     data: { keyId, apiKey },
     text: `${columns({ keyId, apiKey })}\nStore the key now: it cannot be displayed again.`,
@@ -232,7 +237,7 @@ export async function makeSmtpCredential(call: CommandCall<SmtpCredentialOptions
   const { mode, deliveryReports, allowedSender: allowedSenders = [], network: allowedNetworks = [] } = call.options;
   const request = { accountId, mode, allowedSenders, allowedNetworks, deliveryReports };
   const created = await withStore(call, (store) => createSmtpCredential(store, request));
-  const { smtpCredentialId, username, password } = successOf(created, unknownAccount(accountId));
+  const { smtpCredentialId, username, password } = credentialOf(created, unknownAccount(accountId));
   const data = { smtpCredentialId, username, password };
   return { data, text: `${columns(data)}\nStore the password now: it cannot be displayed again.` };
 }

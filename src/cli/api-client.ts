@@ -46,6 +46,11 @@ function baseOf(text: string): string {
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) {
     throw new UsageError('--url must be an HTTP or HTTPS URL, such as https://mail.example.com');
   }
+  const { username, password } = new URL(text);
+  // The message does not repeat the URL, which contains the password.
+  if (username !== '' || password !== '')
+    throw new UsageError('--url must not contain a user name or password; use --key');
+  if (/[?#]/.test(text)) throw new UsageError('--url must not contain a query or fragment (? or #)');
   return text.replace(/\/+$/, '');
 }
 
@@ -126,8 +131,20 @@ function explicitValues({ options, environment }: ApiCall): ExplicitValues {
   };
 }
 
-/** Returns the API that the command calls. Throws UsageError if the account or the key is missing. */
+/** Returns the API that the command calls. Throws UsageError if the account or the key is missing, or contradicts --live. */
 export function apiTarget(call: ApiCall): ApiTarget {
+  const target = selectedTarget(call);
+  if (call.options.live && isSandboxKey(target.apiKey)) {
+    throw new UsageError(
+      'the selected key is a sandbox key; omit --live, or select a live key with --key, POSTRIDER_KEY, or --profile',
+    );
+  }
+  return target;
+}
+
+const isSandboxKey = (apiKey: string): boolean => apiKey.startsWith('pr_test_');
+
+function selectedTarget(call: ApiCall): ApiTarget {
   const { url, accountId, apiKey } = explicitValues(call);
   if (accountId !== undefined && apiKey !== undefined) return { base: url ?? DEFAULT_URL, accountId, apiKey };
   if (accountId !== undefined) throw new UsageError('--key or POSTRIDER_KEY is required with --id');
@@ -207,7 +224,7 @@ export function apiClient(target: ApiTarget): ApiClient {
   return {
     base,
     accountId,
-    isSandbox: target.apiKey.startsWith('pr_test_'),
+    isSandbox: isSandboxKey(target.apiKey),
     call: async ({ method, path, body, contentType: bodyType = 'application/json', idempotencyKey }) => {
       const headers = apiHeaders(target);
       if (body !== undefined) headers['Content-Type'] = bodyType;

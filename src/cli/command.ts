@@ -3,6 +3,7 @@
  * goes to stdout. Errors are thrown as CommandError (exit code 1), wrong usage as UsageError (2). commands.ts defines all commands and
  * their options.
  */
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Command } from 'commander';
 import type { Clock } from '../base/clock.ts';
@@ -86,6 +87,29 @@ export function successOf<T>(result: Result<T>, missing?: CommandError): T {
   const { failure } = result;
   if (failure.code === 'NOT_FOUND' && missing) throw missing;
   throw new CommandError(failure.code, sentence(failure));
+}
+
+/** Returns the name of an input for a message; `-` is stdin. */
+export const inputName = (file: string): string => (file === '-' ? 'stdin' : file);
+
+/** Reads a file, or stdin for `-`. Throws an error for the operator if it cannot be read. */
+export function readInput(file: string, errorCode: string): string {
+  try {
+    return readFileSync(file === '-' ? 0 : file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new CommandError(errorCode, `the file ${file} does not exist`);
+    if (code === 'EISDIR') throw new CommandError(errorCode, `${file} is a folder; name a file in it`);
+    throw new CommandError(errorCode, `${inputName(file)} cannot be read (${code}); check its path and permissions`);
+  }
+}
+
+/** Returns the value of a Result of a credential; a restriction that is not valid is wrong usage of its option. */
+export function credentialOf<T>(result: Result<T>, missing?: CommandError): T {
+  const [issue] = result.ok ? [] : result.failure.details;
+  const [, field] = /^(allowedSenders|allowedNetworks)\b/.exec(issue?.field ?? '') ?? [];
+  if (issue === undefined || field === undefined) return successOf(result, missing);
+  throw new UsageError(`${field === 'allowedSenders' ? '--allowed-sender' : '--network'} ${issue.message}`);
 }
 
 /** Returns the file to write: the given one, or one in the current folder with the time in its name, which git ignores. */

@@ -75,6 +75,67 @@ test('the reason of a suspension is validated, trimmed, and displayed', async (t
   assert.equal((await json('account', 'set', accountId, '--status', 'active')).suspensionReason, undefined);
 });
 
+test('the text of an account has a value in each row', async (t) => {
+  const { json, run } = commandFolder(t);
+  await json('migrate');
+  const { accountId } = await json('account', 'create', '--name', 'Acme');
+  for (const args of [
+    ['account', 'show', accountId],
+    ['account', 'set', accountId, '--name', 'Acme Shop'],
+    ['account', 'list'],
+    ['key', 'list', accountId],
+    ['queue', 'status'],
+    ['migrate', '--status'],
+  ]) {
+    const { stdout, code } = await run(args);
+    assert.equal(code, 0);
+    assert.ok(!stdout.includes('[object'), stdout);
+  }
+  assert.match((await run(['account', 'show', accountId])).stdout, /^sendingProtection +good$/m);
+});
+
+test('a restriction of a credential that is not valid is wrong usage of its option', async (t) => {
+  const { json, run } = commandFolder(t);
+  await json('migrate');
+  const { accountId } = await json('account', 'create', '--name', 'Acme');
+  for (const command of [
+    ['key', 'create', accountId],
+    ['key', 'create', accountId, '--kind', 'sigv4'],
+    ['smtp-credential', 'create', accountId],
+  ]) {
+    for (const [name, value] of [
+      ['--allowed-sender', ''],
+      ['--allowed-sender', 'no sender'],
+      ['--network', '300.1.1.1/3'],
+    ] as const) {
+      const refused = await run([...command, name, value]);
+      assert.equal(refused.code, 2, refused.stdout);
+      assert.ok(refused.stderr.includes(name), refused.stderr);
+    }
+  }
+  const key = ['operator-key', 'create', '--name', 'x', '--scope', 'read'];
+  const refused = await run([...key, '--network', '300.1.1.1/3']);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /--network /);
+});
+
+test('version and completion ignore invalid settings', async (t) => {
+  const { run } = commandFolder(t);
+  const invalid = { POSTRIDER_HTTP_PORT: 'x' };
+  for (const args of [['version'], ['completion', 'bash'], ['--version']]) {
+    assert.equal((await run(args, invalid)).code, 0, args.join(' '));
+  }
+  assert.equal((await run(['account', 'list'], invalid)).code, 78);
+});
+
+test('a file of a secret key that cannot be read is named with the reason', async (t) => {
+  const { folder, json, run } = commandFolder(t);
+  await json('migrate');
+  const refused = await run(['secret-key', 'compare', folder]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /is a folder; name a file in it/);
+});
+
 test('lists are returned under their plural name, and every error is one object', async (t) => {
   const { json, run } = commandFolder(t);
   await json('migrate');

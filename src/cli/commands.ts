@@ -47,7 +47,16 @@ const text = (flags: string, description: string): Option => option(flags, descr
 const choice = (flags: string, description: string, choices: readonly string[]): Option =>
   option(flags, description).choices(choices);
 const several = (flags: string, description: string): Option =>
-  option(flags, description).argParser((value: string, before: string[] | undefined) => [...(before ?? []), value]);
+  option(flags, description).argParser((value: string, before: string[] | undefined) => [
+    ...(before ?? []),
+    notEmpty(value),
+  ]);
+/** An option whose second value would otherwise replace the first one silently. */
+const single = (flags: string, description: string): Option =>
+  option(flags, description).argParser((value: string, before: string | undefined) => {
+    if (before !== undefined) throw new InvalidArgumentError('It can be given only once.');
+    return notEmpty(value);
+  });
 
 const PLANS = ['free', 'paid', 'enterprise'];
 const MODES = ['live', 'sandbox'];
@@ -108,6 +117,7 @@ const SERVICE: Section = {
     {
       usage: 'version',
       summary: 'Print the version',
+      acceptsInvalidSettings: true,
       examples: ['version'],
       load: async () => async () => ({ data: { version: VERSION }, text: VERSION }),
     },
@@ -119,6 +129,7 @@ const SERVICE: Section = {
         'zsh:  add this line to ~/.zshrc:   source <(postrider completion zsh)',
         'fish: run this command once:       postrider completion fish > ~/.config/fish/completions/postrider.fish',
       ].join('\n'),
+      acceptsInvalidSettings: true,
       examples: SHELLS.map((shell) => `completion ${shell}`),
       load: async () => (await import('./completion.ts')).completion,
     },
@@ -406,7 +417,7 @@ const SENDING: Section = {
 
 const API_OPTIONS = [
   ...LOGIN_OPTIONS,
-  option('--live', 'Use the live key of data/first-run.json (default: its sandbox key)'),
+  option('--live', 'Use the live key of data/first-run.json (default: its sandbox key), and refuse any sandbox key'),
 ];
 const API_NOTES =
   'The account and key come from the first source that has both: options, environment, the profile saved by postrider login, or data/first-run.json of a running service.';
@@ -495,7 +506,7 @@ function limit(value: string): number {
 
 /** Returns the command for a verb of a resource: its arguments, options, and example. */
 function resourceDefinition(resource: Resource, verb: Verb): Definition {
-  const { noun, plural, example, filters = {} } = resource;
+  const { noun, plural, example, filters = {}, repeatable = [] } = resource;
   const id = `<${kebab(resource.id)}>`;
   const article = /^[aeiou]/.test(noun) ? 'an' : 'a';
   const one = `${article} ${noun.replaceAll('-', ' ')}`;
@@ -511,7 +522,11 @@ function resourceDefinition(resource: Resource, verb: Verb): Definition {
     delete: { args: id, summary: `Delete ${one}`, example },
   };
   const { args, summary, example: call } = verbs[verb];
-  const options = Object.entries(filters).map(([name, description]) => text(`--${kebab(name)} <value>`, description));
+  const options = Object.entries(filters).map(([name, description]) =>
+    repeatable.includes(name)
+      ? several(`--${kebab(name)} <value>`, `${description} (can be repeated)`)
+      : single(`--${kebab(name)} <value>`, description),
+  );
   const count = option('--limit <number>', 'Maximum number of entries to list').argParser(limit).default(100);
   return {
     usage: `${noun} ${verb} ${args}`.trim(),

@@ -8,7 +8,7 @@ import {
   operatorKeysOperation,
   revokeOperatorKeyOperation,
 } from '../operator/operator.ts';
-import { type CommandCall, type CommandOutcome, columns, notFound, successOf, UsageError } from './command.ts';
+import { type CommandCall, type CommandOutcome, columns, credentialOf, notFound, UsageError } from './command.ts';
 import { readPages, withStore } from './store.ts';
 
 const MAX_NAME_LENGTH = 200;
@@ -51,7 +51,7 @@ export async function makeOperatorKey(call: CommandCall<OperatorKeyOptions>): Pr
   const created = await withStore(call, (store) =>
     createOperatorKey(store, { name, scopes, allowedNetworks, expiresAt: expiryOf(expires, store.clock.now()) }),
   );
-  const { key, operatorKey } = successOf(created);
+  const { key, operatorKey } = credentialOf(created);
   const data = { operatorKeyId: key.id, operatorKey };
   return { data, text: `${columns(data)}\nStore the key now: it cannot be displayed again.` };
 }

@@ -97,6 +97,7 @@ export async function cancel(call: CommandCall): Promise<CommandOutcome> {
     }
     if (outcome.reason === 'not-found') throw unknown;
     if (outcome.status === 'sending') throw sending(messageId);
+    if (outcome.status === 'cancelled') throw new CommandError('CONFLICT', `${messageId} is already cancelled`);
     throw new CommandError('CONFLICT', `${messageId} is ${outcome.status} and can no longer be cancelled`);
   });
   return { data: { messageId, status: 'cancelled' }, text: `${messageId} is cancelled` };

@@ -1,15 +1,6 @@
 /** Implements the commands for the resources of an account (resources.ts): `postrider message list`, `postrider webhook create`. */
-import { readFileSync } from 'node:fs';
-import {
-  type ApiAnswer,
-  type ApiClient,
-  type ApiOptions,
-  apiClient,
-  apiTarget,
-  jsonBody,
-  refusal,
-} from './api-client.ts';
-import { type CommandCall, CommandError, type CommandFunction, columns, UsageError } from './command.ts';
+import { type ApiAnswer, type ApiClient, type ApiOptions, apiClient, apiTarget, refusal } from './api-client.ts';
+import { type CommandCall, type CommandFunction, columns, inputName, readInput, UsageError } from './command.ts';
 import { type Action, listName, type Resource, type Verb } from './resources.ts';
 
 export interface ListOptions extends ApiOptions {
@@ -49,7 +40,7 @@ async function list(resource: Resource, call: CommandCall<ListOptions>): ReturnT
   const given = options as Readonly<Record<string, unknown>>;
   const query = new URLSearchParams();
   for (const name of Object.keys(resource.filters ?? {})) {
-    if (given[name] !== undefined) query.set(name, String(given[name]));
+    for (const value of [given[name] ?? []].flat()) query.append(name, String(value));
   }
   const api = apiClient(apiTarget(call));
   const rows: Row[] = [];
@@ -80,16 +71,20 @@ function outcomeOf(answer: ApiAnswer): Awaited<ReturnType<CommandFunction<ApiOpt
   };
 }
 
-/** Returns the JSON object in a file, or on stdin for `-`. */
+/** Returns the JSON object in a file, or on stdin for `-`, as text. */
 function bodyIn(file: string): string {
-  let text: string;
+  // Some editors on Windows start a file with a byte order mark, which is not JSON.
+  const text = readInput(file, 'UNREADABLE').replace(/^\uFEFF/, '');
+  let body: unknown;
   try {
-    text = readFileSync(file === '-' ? 0 : file, 'utf8');
+    body = JSON.parse(text);
   } catch (error) {
-    throw new CommandError('UNREADABLE', (error as Error).message);
+    const reason = (error as Error).message.replaceAll(/\s+/g, ' ');
+    throw new UsageError(`${inputName(file)} is not valid JSON: ${reason}`);
   }
-  const body = jsonBody(text);
-  if (body === undefined || Array.isArray(body)) throw new UsageError(`${file} is not a JSON object`);
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new UsageError(`${inputName(file)} is not a JSON object`);
+  }
   return text;
 }
 
@@ -106,11 +101,16 @@ export function resourceCommand(resource: Resource, verb: Verb): CommandFunction
   return async (call) => outcomeOf(await apiClient(apiTarget(call)).call(CALLS[verb](resource, call.args)));
 }
 
-/** Returns the function of a command that only some resources have. */
+/** Returns the function of a command that only some resources have. Some report in `success` whether what they tested works. */
 export function actionCommand(resource: Resource, { method, path }: Action): CommandFunction<ApiOptions> {
   return async (call) => {
     const [id = ''] = call.args;
     const api = apiClient(apiTarget(call));
-    return outcomeOf(await api.call({ method, path: `${oneOf(resource, id)}${path}`, body: '{}' }));
+    const answer = await api.call({ method, path: `${oneOf(resource, id)}${path}`, body: '{}' });
+    const outcome = outcomeOf(answer);
+    const { success, error, responseStatus } = answer.body;
+    if (!isAccepted(answer) || success !== false) return outcome;
+    const reason = error ?? `the endpoint returned ${shown(responseStatus)}`;
+    return { ...outcome, text: `the test failed: ${reason}\n${outcome.text}`, exitCode: 1 };
   };
 }

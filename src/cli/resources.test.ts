@@ -117,4 +117,84 @@ test('errors of the API and of files name the cause', async () => {
   const wrong = await run('message', 'list', '--limit', '0');
   assert.equal(wrong.code, 2);
   assert.match(wrong.stderr, /--limit/);
+  const folderAsFile = await run('webhook', 'create', folder);
+  assert.equal(folderAsFile.code, 1);
+  assert.match(folderAsFile.stderr, /is a folder; name a file in it/);
+  const broken = path.join(folder, 'broken.json');
+  writeFileSync(broken, '{\n  "url": "x",\n}');
+  const position = await run('webhook', 'create', broken);
+  assert.equal(position.code, 2);
+  assert.match(position.stderr, /^postrider: \S+broken\.json is not valid JSON: .*line 3 column 1[^\n]*\n$/);
+});
+
+test('a JSON file can start with a byte order mark', async () => {
+  const marked = path.join(folder, 'marked.json');
+  writeFileSync(marked, `\uFEFF${JSON.stringify({ email: 'marked@example.com', reason: 'manual' })}`);
+  assert.equal((await json('suppression', 'create', marked)).email, 'marked@example.com');
+  await json('suppression', 'delete', 'marked@example.com');
+});
+
+test('filters with several values are repeated, and others are refused a second time', async () => {
+  const api = service.sandboxApi;
+  const sent = [];
+  for (const tags of [['north'], ['north', 'south']]) {
+    const mail = { from: 'shop@shop.example', to: 'carol@example.com', subject: 'Hello', text: 'Hello', tags };
+    sent.push((await api.post('/send', mail)).body.data.messageId);
+  }
+  const idsOf = async (...args: string[]) =>
+    (await json('message', 'list', '--to', 'carol@example.com', ...args)).messages.map(
+      (one: { messageId: string }) => one.messageId,
+    );
+  assert.deepEqual(await idsOf('--tag', 'north', '--tag', 'south'), [sent[1]], 'all tags');
+  await waitUntil('both deliveries', async () => (await idsOf('--status', 'delivered')).length === 2);
+  assert.equal((await idsOf('--status', 'delivered', '--status', 'bounced')).length, 2, 'any status');
+  assert.equal((await idsOf('--status', 'bounced', '--status', 'suppressed')).length, 0);
+  const events = await json('event', 'list', '--message-id', sent[0], '--event-type', 'Send', '--event-type', 'Bounce');
+  assert.deepEqual(
+    events.events.map((one: { eventType: string }) => one.eventType),
+    ['Send'],
+  );
+  const twice = await run('message', 'list', '--to', 'a@example.com', '--to', 'b@example.com');
+  assert.equal(twice.code, 2);
+  assert.match(twice.stderr, /--to .*can be given only once/);
+});
+
+test('a failed webhook test gives exit code 1', async () => {
+  const { webhookId } = await json(
+    'webhook',
+    'create',
+    file('unreachable.json', { url: 'https://hooks.invalid/one', events: ['Bounce'] }),
+  );
+  const failed = await run('webhook', 'test', webhookId);
+  assert.equal(failed.code, 1, failed.stdout);
+  assert.match(failed.stderr, /^postrider: the test failed: \S/);
+  await json('webhook', 'delete', webhookId);
+});
+
+test('a sandbox key contradicts --live', async () => {
+  const { accountId, apiKey } = service.sandbox;
+  const credentials = ['--id', accountId, '--key', apiKey, '--url', service.url];
+  for (const command of [
+    ['message', 'list'],
+    ['send', '--from', 'a@b.example', '--to', 'c@d.example', '--subject', 'x'],
+  ]) {
+    const refused = await run(...command, ...credentials, '--live');
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /the selected key is a sandbox key; omit --live/);
+  }
+  const live = ['--id', service.live.accountId, '--key', service.live.apiKey, '--url', service.url];
+  assert.equal((await run('message', 'list', ...live, '--live')).code, 0);
+});
+
+test('a URL with a password, query, or fragment is refused, and the password is not displayed', async () => {
+  for (const [url, message] of [
+    ['http://ann:secret@localhost:3000', /--url must not contain a user name or password/],
+    ['http://localhost:3000/?x=1', /--url must not contain a query or fragment/],
+    ['http://localhost:3000#y', /--url must not contain a query or fragment/],
+  ] as const) {
+    const refused = await run('message', 'list', '--url', url, '--id', 'acc_1', '--key', 'pr_test_1');
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, message);
+    assert.doesNotMatch(refused.stderr, /secret/);
+  }
 });

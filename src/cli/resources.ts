@@ -28,6 +28,8 @@ export interface Resource {
   shows: readonly string[];
   /** Query parameters of the list, with a description. */
   filters?: Readonly<Record<string, string>>;
+  /** Filters that can have several values. */
+  repeatable?: readonly string[];
   verbs: readonly Verb[];
   actions?: Readonly<Record<string, Action>>;
 }
@@ -44,15 +46,16 @@ export const RESOURCES: readonly Resource[] = [
     example: 'msg_123',
     shows: ['createdAt', 'status', 'to', 'subject'],
     filters: {
-      status: 'Statuses, separated by commas',
+      status: 'Status; any of them matches',
       to: 'Recipient',
       from: 'Sender',
       subject: 'Part of the subject',
-      tag: 'Tag',
+      tag: 'Tag; all of them must match',
       template: 'Template id',
       since: SINCE,
       until: UNTIL,
     },
+    repeatable: ['status', 'tag'],
     verbs: ['list', 'show'],
     actions: {
       cancel: { method: 'POST', path: '/cancel', summary: 'Cancel a message that has not been sent' },
@@ -69,11 +72,12 @@ export const RESOURCES: readonly Resource[] = [
     filters: {
       messageId: 'Message id',
       recipient: 'Recipient',
-      eventType: 'Event type, such as Bounce',
-      tag: 'Tag',
+      eventType: 'Event type, such as Bounce; any of them matches',
+      tag: 'Tag; all of them must match',
       since: SINCE,
       until: UNTIL,
     },
+    repeatable: ['eventType', 'tag'],
     verbs: ['list'],
   },
   {

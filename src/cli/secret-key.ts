@@ -2,17 +2,17 @@
  * Implements `postrider secret-key compare`, which verifies a copy of the secret key before it is needed and records that it exists, and
  * `postrider secret-key rotate`, which replaces the key. A copy is read from a file or stdin, and not stored.
  */
-import { readFileSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import { parseSecretKey } from '../config.ts';
 import { recordSecretKeyCompared } from '../storage/kept-elsewhere.ts';
 import { isSecretKeyOf, rotateSecretKey } from '../storage/secret-key.ts';
-import { type CommandCall, CommandError, type CommandOutcome, UsageError } from './command.ts';
+import { type CommandCall, CommandError, type CommandOutcome, inputName, readInput, UsageError } from './command.ts';
 import { withStore } from './store.ts';
 
 /** Reads the copy. Throws NOT_A_COPY for a file inside the data directory, which would be lost with it. */
 function readCopy(file: string, folder: string): string {
-  if (file === '-') return readFileSync(0, 'utf8');
+  if (file === '-') return readInput(file, 'NO_FILE');
   let found: string;
   try {
     found = realpathSync(file);
@@ -25,7 +25,7 @@ function readCopy(file: string, folder: string): string {
       `${file} is in the data directory and would be lost with it; store the copy elsewhere`,
     );
   }
-  return readFileSync(found, 'utf8');
+  return readInput(found, 'NO_FILE');
 }
 
 export async function compareSecretKey(call: CommandCall): Promise<CommandOutcome> {
@@ -76,16 +76,14 @@ export async function rotateKey(call: CommandCall<RotateOptions>): Promise<Comma
 }
 
 function readNewKey(file: string): Buffer {
-  let text: string;
-  try {
-    text = readFileSync(file === '-' ? 0 : file, 'utf8');
-  } catch {
-    throw new CommandError('NO_FILE', `${file} cannot be read; check its path and permissions`);
-  }
+  const text = readInput(file, 'NO_FILE');
   try {
     // The setting accepts exactly the same texts.
     return parseSecretKey(text.trim());
   } catch {
-    throw new CommandError('NO_KEY', `${file} must contain 32 bytes in Base64; openssl rand -base64 32 creates them`);
+    throw new CommandError(
+      'NO_KEY',
+      `${inputName(file)} must contain 32 bytes in Base64; openssl rand -base64 32 creates them`,
+    );
   }
 }

@@ -101,15 +101,30 @@ async function openForCommand(
   return { database, embedded: undefined };
 }
 
+/** Throws if this user cannot write to the folder. A change of its owner would break a running service. */
+function assertWritable({ path: folder }: DataDirectory): void {
+  if (isWritable(folder)) return;
+  const owner = ownerOf(folder);
+  throw new CommandError(
+    'NO_PERMISSION',
+    owner === undefined
+      ? `the folder ${folder} cannot be opened by this user; run the command as the user of the service, or set POSTRIDER_DATA_DIR`
+      : `the folder ${folder} belongs to the user ${owner}; run the command as that user, or set POSTRIDER_DATA_DIR`,
+  );
+}
+
+/** Undefined if a folder above cannot be opened. */
+function ownerOf(folder: string): number | undefined {
+  try {
+    return statSync(folder).uid;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Throws if the database does not exist or has another version. */
 async function assertUsable(config: Config, directory: DataDirectory): Promise<void> {
-  if (config.databaseUrl === undefined && !isWritable(directory.path)) {
-    const owner = statSync(directory.path).uid;
-    throw new CommandError(
-      'NO_PERMISSION',
-      `the folder ${directory.path} belongs to the user ${owner}; run the command as that user, or set POSTRIDER_DATA_DIR`,
-    );
-  }
+  if (config.databaseUrl === undefined) assertWritable(directory);
   if (config.databaseUrl === undefined && !existsSync(directory.databaseFile)) {
     assertNotRestoring(directory);
     throw new CommandError(
@@ -174,6 +189,7 @@ export async function migrateDatabase({
 
 /** Lists applied and pending migrations. Throws if a newer version or another program has migrated the database. */
 async function migrationStatus(config: Config, database: string): Promise<CommandOutcome> {
+  if (config.databaseUrl === undefined) assertWritable(dataDirectory(config.dataDir));
   const known = listMigrations(config.databaseUrl ? 'postgres' : 'sqlite');
   const recorded = await recordedMigrations(config, dataDirectory(config.dataDir));
   pendingMigration(known, recorded);
