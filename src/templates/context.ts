@@ -304,8 +304,12 @@ export class MailContext extends Context {
   override readProperty(...[of, given]: Parameters<Context['readProperty']>): unknown {
     const key = toValue(given);
     if (typeof key === 'object' && key !== null) return undefined;
-    // The time to compute the size of an object is proportional to its number of members.
-    if (key === 'size') this.report.budget.checkTime();
+    if (key === 'size') {
+      // A variable of this name that does not exist. Liquid would return the number of variables.
+      if (of === this.globals && !Object.hasOwn(of, 'size')) return undefined;
+      // The time to compute the size of an object is proportional to its number of members.
+      this.report.budget.checkTime();
+    }
     if (typeof of === 'string' && /^\d+$/.test(String(key))) return this.#character(of, Number(key));
     return of instanceof Drop && !LOOP_PROPERTIES.includes(key) ? undefined : super.readProperty(of, key);
   }

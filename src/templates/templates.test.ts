@@ -26,6 +26,15 @@ function refused(mail: Partial<MailToRender>) {
   return result.failure;
 }
 
+test('a variable named size is one like any other', () => {
+  const text = '{{ size }}{% if size %} in {{ size }}{% endif %}|{{ item.size }}|{{ list.size }}';
+  const variables = { item: { size: 'L' }, list: [1, 2] };
+  assert.deepEqual(filled({ text: '{{ size }}' }).missing, ['size']);
+  assert.equal(filled({ text: text.slice(10), variables }).text, '|L|2');
+  assert.equal(filled({ text, variables: { ...variables, size: 'M' } }).text, 'M in M|L|2');
+  assert.equal(filled({ text: '{{ size | default: "none" }}' }).text, 'none');
+});
+
 test('values are escaped in HTML, but not in text or subject', () => {
   const name = `<script>"x" & 'y'</script>`;
   const { html, text, subject } = filled({

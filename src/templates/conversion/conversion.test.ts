@@ -341,15 +341,15 @@ test("unsubscribe links are replaced by Postrider's link", () => {
   }
 });
 
-test('a variable named size, which Liquid answers without a value, is reported', () => {
+test('a member named size, which Liquid answers without a value, is reported', () => {
   const reported: [dialect: Dialect, source: string, what: string[]][] = [
     ['sendgrid', '{{#each items}}{{name}}{{#if size}} (size {{size}}){{/if}};{{/each}}', ['size']],
-    ['sendgrid', '{{size}}', ['size']],
     ['sendgrid', '{{#each items}}\n{{#with this.size}}{{name}}{{/with}}{{/each}}', ['this.size']],
     ['sendgrid', '{{#equals item.[size] "L"}}x{{/equals}}', ['item.[size]']],
     ['sendgrid', '{{lookup item "size"}}', ['item.size']],
     ['postmark', '{{#each items}}{{#size}}{{.}}{{/size}}{{/each}}', ['size']],
     ['sendgrid', '{{font-size}}{{size_of}}{{#each sizes}}{{this}}{{/each}}{{#with a as |size|}}{{size}}{{/with}}', []],
+    ['sendgrid', '{{size}}', []],
     // Liquid reads first and last only of lists.
     ['sendgrid', '{{#each items}}{{first}}{{last}}{{/each}}', []],
   ];

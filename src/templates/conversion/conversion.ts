@@ -228,7 +228,7 @@ class Converter {
 
   /** Adds a check if Liquid would read its own property `size` because the value has no member of this name. */
   #checkSize(path: string, expression: string): void {
-    if (!/(?:^|[./[])size(?![\w-])/.test(path) || !/(?:^|\.)size(?![\w-])/.test(expression)) return;
+    if (!/(?:^|[./[])size(?![\w-])/.test(path) || !/\.size(?![\w-])/.test(expression)) return;
     const why =
       'if it has no value, Liquid uses the number of members, items, or characters instead; rename it here and in your sends';
     const last = this.#checks.at(-1);
