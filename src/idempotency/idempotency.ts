@@ -70,9 +70,17 @@ function withoutNullFields(body: unknown): unknown {
   );
 }
 
-/** Returns the digest of a JSON body, which a retry must repeat. A body that is not JSON is equal only to the same bytes. */
-export function digestOfJson(json: ParsedJson, bytes: () => Uint8Array | string): Uint8Array {
-  return json.ok ? jsonDigest(withoutNullFields(json.value)) : hashBody(bytes());
+/** The digest of a body. A retry must have the same digest as the first request. */
+interface BodyDigest {
+  value: Uint8Array;
+  /** Returns the digest of the bytes, which earlier versions stored; called only if `value` does not match. */
+  ofBytes?(): Uint8Array;
+}
+
+/** Returns the digest of a JSON body. A body that is not JSON is equal only to the same bytes. */
+export function digestOfJson(json: ParsedJson, bytes: () => Uint8Array | string): BodyDigest {
+  const ofBytes = (): Uint8Array => hashBody(bytes());
+  return { value: json.ok ? jsonDigest(withoutNullFields(json.value)) : ofBytes(), ofBytes };
 }
 
 export interface Answer {
@@ -82,8 +90,9 @@ export interface Answer {
   replayed: boolean;
 }
 
-function replay({ bodyHash: storedHash, ...stored }: StoredAnswer, bodyHash: Uint8Array): Result<Answer> {
-  if (Buffer.compare(storedHash, bodyHash) !== 0) return refuse(failure('IDEMPOTENCY_KEY_REUSED'));
+function replay({ bodyHash, ...stored }: StoredAnswer, { value, ofBytes }: BodyDigest): Result<Answer> {
+  const isSame = Buffer.compare(bodyHash, value) === 0 || (ofBytes && Buffer.compare(bodyHash, ofBytes()) === 0);
+  if (!isSame) return refuse(failure('IDEMPOTENCY_KEY_REUSED'));
   return ok({ status: stored.status, json: stored.body, replayed: true });
 }
 
@@ -91,8 +100,7 @@ interface KeyedRequest {
   database: Database;
   inFlight: InFlightKeys;
   key: IdempotencyKey;
-  /** Digest of the body. */
-  bodyHash: Uint8Array;
+  body: BodyDigest;
   nowMs: number;
 }
 
@@ -104,15 +112,15 @@ export async function once(
   keyed: KeyedRequest,
   first: () => Promise<Result<Answer> | undefined>,
 ): Promise<Result<Answer>> {
-  const { database, inFlight, key, bodyHash, nowMs } = keyed;
+  const { database, inFlight, key, body, nowMs } = keyed;
   if (!inFlight.take(key)) return refuse(inProgress());
   try {
     const stored = await readDurably(database, { ...key, nowMs });
-    if (stored !== null) return replay(stored, bodyHash);
+    if (stored !== null) return replay(stored, body);
     const answer = await first();
     if (answer !== undefined && !mayHaveResponse(answer)) return answer;
     const other = await readDurably(database, { ...key, nowMs });
-    return other === null ? (answer ?? refuse(inProgress())) : replay(other, bodyHash);
+    return other === null ? (answer ?? refuse(inProgress())) : replay(other, body);
   } finally {
     inFlight.release(key);
   }
@@ -169,7 +177,7 @@ export function createKeyedCalls(options: { database: Database; inFlight: InFlig
     const bodyHash = hashBody(call.body);
     const key = { accountId, mode, endpoint, key: read.value };
     const record = { endpoint, key: read.value, bodyHash, status, expiresAtMs: nowMs + KEY_LIFETIME_MS };
-    return once({ database, inFlight, key, bodyHash, nowMs }, () => first(record));
+    return once({ database, inFlight, key, body: { value: bodyHash }, nowMs }, () => first(record));
   };
 }
 

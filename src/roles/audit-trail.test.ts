@@ -410,12 +410,15 @@ test('a change that the row cannot show writes a row too', async () => {
   await isRecorded(() => set(`${long}b`));
   const entry = { email: 'again@x.example', reason: 'manual' };
   await live.post('/suppressions', entry);
-  await isRecorded(() => live.post('/suppressions', entry));
+  await isRecorded(() => live.post('/suppressions', { ...entry, reason: 'bounce' }));
 });
 
 test('rejected requests and requests without a change write no row', async () => {
   const { webhookId } = await made(live.post('/webhooks', hook));
+  const listed = { email: 'listed@x.example', reason: 'manual' };
+  await live.post('/suppressions', listed);
   const rows = (await log()).length;
+  assert.equal((await live.post('/suppressions', listed)).status, 201);
   assert.equal((await live.post('/webhooks', { url: 'nonsense', events: [] })).status, 400);
   assert.equal((await live.delete('/webhooks/whk_none')).status, 404);
   assert.equal((await live.post(`/webhooks/${webhookId}/replay?dryRun=true`, span)).status, 200);

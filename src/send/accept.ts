@@ -54,8 +54,8 @@ interface SendRequest {
   /** The JSON value of the body. */
   read(): ParsedJson;
   /**
-   * The key with its endpoint. Repeats are compared by `submitted` if it is given, by the body that is read if not, and by `bytes` if that
-   * is not JSON.
+   * The key with its endpoint, and the bytes by which an earlier version compared bodies. Repeats are compared by `submitted` if it is
+   * given, and by the body that is read if not.
    */
   idempotency?:
     | { endpoint: string; key: string; bytes(): Uint8Array | string; submitted?: ParsedJson | undefined }
@@ -145,11 +145,9 @@ export function createSend(dependencies: SendDependencies): Send {
       }
       const { endpoint, bytes, submitted = json } = idempotency;
       const key = { ...ownerOf({ caller }), endpoint, key: idempotency.key };
-      const bodyHash = digestOfJson(submitted, bytes);
-      const record = { endpoint, key: key.key, bodyHash, status: 202 };
-      return once({ database, inFlight, key, bodyHash, nowMs: realNowMs }, () =>
-        run(request, json, { realNowMs, record }),
-      );
+      const body = digestOfJson(submitted, bytes);
+      const record = { endpoint, key: key.key, bodyHash: body.value, status: 202 };
+      return once({ database, inFlight, key, body, nowMs: realNowMs }, () => run(request, json, { realNowMs, record }));
     },
   };
 }

@@ -63,14 +63,14 @@ export async function sendBatch(
   }
   const { database, inFlight, clock } = dependencies;
   const nowMs = clock.now();
-  const bodyHash = digestOfJson(idempotency.json, idempotency.bytes);
+  const body = digestOfJson(idempotency.json, idempotency.bytes);
   const key = { ...ownerOf({ caller }), endpoint: BATCH_ENDPOINT, key: idempotency.key };
-  return once({ database, inFlight, key, bodyHash, nowMs }, async () => {
+  return once({ database, inFlight, key, body, nowMs }, async () => {
     const run = await runAll(send, request);
     if (!run.ok) return run;
     const { answer, isFinal, messageIds } = run.value;
     if (isFinal && messageIds.length > 0) {
-      const stored = { bodyHash, status: answer.status, body: answer.json };
+      const stored = { bodyHash: body.value, status: answer.status, body: answer.json };
       await database
         .execute(keepAnswerOperation, {
           key,

@@ -141,7 +141,7 @@ export function createSubmit(dependencies: SubmitDependencies): Submit {
     const bodyHash = hashOf(submission);
     const record: IdempotencyPart = { endpoint: ENDPOINT, key: name, bodyHash, status: ACCEPTED };
     const attempt = () =>
-      once({ database, inFlight, key, bodyHash, nowMs }, async () => {
+      once({ database, inFlight, key, body: { value: bodyHash }, nowMs }, async () => {
         const stored = await store(submission, outcome, record);
         if (!stored.ok) return stored;
         return stored.value && ok<Answer>({ status: ACCEPTED, json: stored.value.json, replayed: false });

@@ -47,5 +47,5 @@ test('a migration that deadlocks with a node of the earlier version is tried aga
 
   const names = listMigrations('postgres').map(({ name }) => name);
   assert.deepEqual(await migrated, names.slice(LOCKS_TWO_TABLES - 1));
-  assert.deepEqual(warnings, [{ err: 'deadlock detected' }]);
+  assert.deepEqual(warnings, [{ error: 'deadlock detected' }]);
 });
