@@ -48,6 +48,7 @@ const OWN = new Set(['position', 'startedAt', 'seenAt', 'xid', 'database', 'seco
 
 /** They follow the log. */
 const FOLLOWERS = new Set([
+  'events.latest',
   'events.read',
   'events.readPage',
   'events.placeOf',
