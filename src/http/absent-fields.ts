@@ -106,8 +106,7 @@ function readValue(value: unknown, shape: Shape): unknown {
 
 /**
  * Compiles a validator for request bodies: optional fields that are null count as absent, and [] for an object as {}. The given value is
- * not changed, so idempotency keys still compare bodies as sent, where null and a missing field differ. `readOnlyFields` are top-level
- * fields that are ignored.
+ * not changed. `readOnlyFields` are top-level fields that are ignored.
  */
 export function compileBody<S extends TSchema>(
   schema: S,

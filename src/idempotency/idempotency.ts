@@ -60,13 +60,16 @@ export function hashBody(body: Uint8Array | string): Uint8Array {
   return hash('sha256', body, 'buffer');
 }
 
-/** Returns the body of a call, or of each call of a batch, without fields that are null: they mean the same as absent ones. */
+/** Members with the values of templates, in which null is a value. */
+const VARIABLES = new Set(['templateVariables', 'variables']);
+
+/** Returns a body without the fields that are null: they mean the same as absent ones. */
 function withoutNullFields(body: unknown): unknown {
   if (Array.isArray(body)) return body.map(withoutNullFields);
   if (typeof body !== 'object' || body === null) return body;
   const given = Object.entries(body).filter(([, value]) => value !== null);
   return Object.fromEntries(
-    given.map(([name, value]) => [name, name === 'messages' ? withoutNullFields(value) : value]),
+    given.map(([name, value]) => [name, VARIABLES.has(name) ? value : withoutNullFields(value)]),
   );
 }
 

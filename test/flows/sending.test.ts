@@ -97,6 +97,17 @@ test('an identical retry returns the stored response byte for byte; another body
   assert.equal(first.headers['idempotent-replayed'], undefined);
   const withNull = await service.api.post('/send', mail({ to: 'once@example.com', cc: null }), headers);
   assert.equal(withNull.text, first.text, 'null means the same as leaving the field out');
+  const file = { name: 'a.txt', contentType: 'text/plain', content: 'eA==' };
+  const values = { templateVariables: { order: { note: null } } };
+  const withFile = (attachment: object, more = values) =>
+    service.api.post('/send', mail({ attachments: [attachment], ...more }), { 'Idempotency-Key': 'file-17' });
+  const filed = await withFile(file);
+  assert.equal((await withFile({ ...file, contentId: null })).text, filed.text);
+  assert.equal(
+    (await withFile(file, { templateVariables: { order: {} } } as never)).status,
+    422,
+    'a value is no field',
+  );
   const other = await service.api.post('/send', mail({ to: 'twice@example.com' }), headers);
   assert.equal(other.status, 422);
   const batch = { 'Idempotency-Key': 'batch-17' };
