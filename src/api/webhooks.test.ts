@@ -478,15 +478,25 @@ test('PATCH of a format keeps the event names that it omits', async () => {
 test('a webhook in a format that no event could reach is refused', async () => {
   const fields = { url: hook.url, events: ['Delivery', 'Bounce'], format: 'resend' };
   const { body: made } = await api.post('/webhooks', fields);
-  for (const refused of [
-    await api.post('/webhooks', { ...fields, formatEvents: ['email.delivery'] }),
-    await api.post('/webhooks', { ...fields, events: ['Send'], formatEvents: ['email.bounced'] }),
-    await api.post('/webhooks', { ...fields, events: ['Unsubscribe'], formatEvents: ['email.sent'] }),
-    await patch(made.webhookId, { formatEvents: ['email.nope'] }),
-  ]) {
+  const { body: plain } = await api.post('/webhooks', { url: hook.url, events: ['Unsubscribe'] });
+  for (const [refused, field] of [
+    [await api.post('/webhooks', { ...fields, formatEvents: ['email.delivery'] }), 'formatEvents'],
+    [await api.post('/webhooks', { ...fields, events: ['Send'], formatEvents: ['email.bounced'] }), 'formatEvents'],
+    [await api.post('/webhooks', { ...fields, events: ['Unsubscribe'] }), 'events'],
+    [await api.post('/webhooks', { ...fields, events: ['Delivered'], formatEvents: ['email.sent'] }), 'events[0]'],
+    [await patch(made.webhookId, { formatEvents: ['email.nope'] }), 'formatEvents'],
+    [await patch(plain.webhookId, { format: 'resend' }), 'events'],
+  ] as const) {
     assert.equal(refused.status, 400, refused.text);
-    assert.equal(refused.body.error.details[0].field, 'formatEvents');
+    assert.deepEqual(
+      refused.body.error.details.map((one: { field: string }) => one.field),
+      [field],
+    );
   }
+  await patch(made.webhookId, { formatEvents: ['email.delivered'] });
+  const left = await patch(made.webhookId, { events: ['Bounce'] });
+  assert.equal(left.body.error.details[0].field, 'formatEvents', 'no name of a bounce was chosen');
+  assert.equal((await patch(made.webhookId, { events: ['Open'] })).status, 200, 'added events bring their names');
   const lists = await patch(made.webhookId, { formatEvents: ['email.failed', 'contact.created'] });
   assert.equal(lists.status, 200, 'one of the names can be posted');
 });

@@ -171,27 +171,33 @@ async function validateFields(
   return issues.length === 0 ? ok(undefined) : refuse(invalid(issues));
 }
 
-function ownIssues(
-  { events, secret, format, formatEvents, headers, maxBatch }: Partial<WrittenFields>,
-  present?: EndpointRow,
-): Issue[] {
+function ownIssues(fields: Partial<WrittenFields>, present?: EndpointRow): Issue[] {
+  const { events, secret, format, formatEvents, headers, maxBatch } = fields;
   const issues = ownHeaderIssues(headers, present && headerNamesOf(present));
   if (secret !== undefined && !secretKeyOf(secret))
     issues.push({ field: 'secret', message: 'must be whsec_ followed by the Base64 of 24 to 64 bytes' });
   if (formatEvents !== undefined && (format ?? null) === null)
     issues.push({ field: 'formatEvents', message: 'requires `format`, the service to which these event names belong' });
-  else if (formatEvents !== undefined && events !== undefined) {
-    const covered = resendNamesOf(events);
-    if (!formatEvents.some((name) => covered.includes(name)))
-      issues.push({
-        field: 'formatEvents',
-        message: `must have a name that \`events\` covers: ${covered.join(', ') || 'there is none'}`,
-      });
-  }
+  // Elements that do not match the schema are undefined.
+  else if (events?.every((type) => type !== undefined)) issues.push(...formatIssues({ ...fields, events }, present));
   const written = format === undefined ? (present?.format ?? null) : format;
   if (written !== null && (maxBatch ?? present?.max_batch ?? 1) > 1)
     issues.push({ field: 'maxBatch', message: 'must be 1 for a webhook with `format`: its payload holds one event' });
   return issues;
+}
+
+/** Returns the issue of a format in which no event would be posted. */
+function formatIssues(
+  fields: Pick<WrittenFields, 'events' | 'format' | 'formatEvents'>,
+  present?: EndpointRow,
+): Issue[] {
+  const format = fields.format ? formatOf(fields.format, fields) : present && keptFormat(present, fields).format;
+  if (!format) return [];
+  const covered = resendNamesOf(fields.events);
+  if ((JSON.parse(format.events) as string[]).some((name) => covered.includes(name))) return [];
+  if (covered.length === 0)
+    return [{ field: 'events', message: 'must have a type that the payload format of this webhook has a name for' }];
+  return [{ field: 'formatEvents', message: `must have a name that \`events\` covers: ${covered.join(', ')}` }];
 }
 
 /** Returns the issues of valid fields when other fields violate the schema. Does not look up the host of the URL. */
@@ -239,7 +245,7 @@ function storedFields(fields: WrittenFields) {
  */
 function keptFormat(
   { format, format_events, events }: EndpointRow,
-  fields: WrittenFields,
+  fields: Pick<WrittenFields, 'events' | 'format'>,
 ): { format?: EndpointFormat } {
   if (format === null || fields.format !== undefined) return {};
   const before = JSON.parse(events) as EventType[];
@@ -249,7 +255,10 @@ function keptFormat(
   return { format: { name: format, events: JSON.stringify([...new Set([...names, ...added])]) } };
 }
 
-function formatOf(name: 'resend', { events, formatEvents }: WrittenFields): EndpointFormat {
+function formatOf(
+  name: 'resend',
+  { events, formatEvents }: Pick<WrittenFields, 'events' | 'formatEvents'>,
+): EndpointFormat {
   return { name, events: JSON.stringify(formatEvents ?? resendNamesOf(events)) };
 }
 
