@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import type { JsonObject } from '../kit/api.ts';
 import { type Service, startService } from '../kit/start-service.ts';
+import { sendSubmission, uploadAll } from '../kit/upload-client.ts';
 import { waitUntil } from '../kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../kit/webhook-catcher.ts';
 
@@ -242,6 +243,13 @@ test('a reset deletes sandbox mail and returns to real time', async () => {
     (await sandboxApi.post('/send', order, { 'Idempotency-Key': 'order-99' })).body.data.messageId;
   const ordered = await keyed();
   assert.equal(await keyed(), ordered);
+  const large = async (): Promise<string> => {
+    const { id } = await uploadAll(sandboxApi, [{ bytes: Buffer.alloc(10_000, 1) }], 'large-99');
+    const answer = await sendSubmission(sandboxApi, id, order, 'large-99');
+    assert.equal(answer.status, 202, answer.text);
+    return answer.body.data.messageId;
+  };
+  const withFile = await large();
   await advance(30 * 24 * HOUR);
   await send({ sendAt: new Date(Date.now() + 40 * 24 * HOUR * 1000).toISOString() });
   const many = Array.from({ length: 250 }, () => send({ to: ['x@example.com', 'y@example.com'] }));
@@ -258,6 +266,7 @@ test('a reset deletes sandbox mail and returns to real time', async () => {
 
   const orderedAgain = await keyed();
   assert.notEqual(orderedAgain, ordered, 'the key is free again');
+  assert.notEqual(await large(), withFile, 'also that of an upload');
   await waitUntil('it', async () => (await message(orderedAgain)).status === 'delivered');
   const again = await send({ to: 'after-reset@example.com' });
   await waitUntil('the next message', async () => (await message(again)).status === 'delivered');

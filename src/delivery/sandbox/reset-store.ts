@@ -41,6 +41,12 @@ export const resetStepOperation = operation(
     const removed = await removeMail(tx, step);
     const others = await removeOthers(tx, step);
     if (removed.emails > 0 || others > 0) return { removed: removed.messages, isDone: false };
+    // A used submission is stored with its key, and would be returned to a repeated registration.
+    await tx.run(
+      `UPDATE attachment_submission SET idempotency_key = NULL
+       WHERE account_id = ? AND mode = 'sandbox' AND idempotency_key IS NOT NULL AND used_at IS NOT NULL`,
+      accountId,
+    );
     await tx.run("UPDATE webhook SET failing_since = NULL WHERE account_id = ? AND mode = 'sandbox'", accountId);
     await tx.run(
       'UPDATE sandbox_clock SET ahead_ms = 0, moved_by = NULL, moving_until = 0 WHERE account_id = ?',
