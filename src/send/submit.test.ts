@@ -162,12 +162,16 @@ test('a repeated submission with the same key returns the first, and a changed o
     { header: { ...header, metadata: { order: '18' } } },
     { header: { ...header, track: { opens: true, clicks: false } } },
     { hold: { forSeconds: 60 } },
-    { reports: { envid: 'zz', ret: undefined, recipients: new Map() } },
+    { reports: { envid: undefined, ret: 'headers' as const, recipients: new Map() } },
     { reports: { envid: undefined, ret: undefined, recipients: new Map([['ann@example.com', { notify: [] }]]) } },
   ]) {
     const refused = await submit.submit(submission({ header, ...change }));
     assert.ok(!refused.ok && refused.failure.code === 'IDEMPOTENCY_KEY_REUSED');
   }
+  const reports = { envid: '1', ret: 'full' as const, recipients: new Map() };
+  const reported = await idOf(submission({ header: { idempotencyKey: 'k-3' }, reports }));
+  const again = submission({ header: { idempotencyKey: 'k-3' }, reports: { ...reports, envid: '2' } });
+  assert.equal(await idOf(again), reported, 'ENVID can be new for each attempt');
   const sandboxed = await idOf(
     submission({ header, caller: { account: rig.account, mode: 'sandbox', allowedSenders: [] } }),
   );

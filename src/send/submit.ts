@@ -233,10 +233,13 @@ function hashOf(submission: Submission): Uint8Array {
   return hashBody(Buffer.concat([Buffer.from(envelope), submission.digest()]));
 }
 
-/** Returns the requested delivery reports in an order that does not depend on that of the recipients. */
-function reportsOf({ envid, ret, recipients }: RequestedReports): unknown {
+/**
+ * Returns the requested delivery reports in an order that does not depend on that of the recipients. ENVID is left out, because a client can
+ * generate it for each attempt.
+ */
+function reportsOf({ ret, recipients }: RequestedReports): unknown {
   const byRecipient = [...recipients].toSorted(([one], [other]) => (one < other ? -1 : 1));
-  return { envid, ret, byRecipient };
+  return { ret, byRecipient };
 }
 
 function commonOf(
