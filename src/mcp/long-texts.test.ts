@@ -59,6 +59,14 @@ test('the html of a template and of a preview is complete, and its other members
   const stored = await readWhole('list_templates', { id: templateId }, 'html');
   assert.equal(stored.whole, html);
   assert.equal(stored.first.templateId, templateId);
+  const samples = Array.from({ length: 5 }, (_, index) => ({
+    name: `sample ${index}`,
+    values: Object.fromEntries(Array.from({ length: 25 }, (__, at) => [`name_${at}`, 'x'.repeat(100)])),
+  }));
+  const { body: large } = await app.sandbox.post('/templates', { name: 'large', subject: 'Large', html });
+  const kept = await app.sandbox.put(`/templates/${large.templateId}/samples`, { samples });
+  assert.equal(kept.status, 200, kept.text);
+  assert.equal((await readWhole('list_templates', { id: large.templateId }, 'html')).whole, html);
   const rendered = await readWhole('render_template', { id: templateId }, 'html');
   assert.equal(rendered.whole, html);
   const email = { from: 'shop@shop.example', to: ['ann@example.com'], templateId };

@@ -44,7 +44,7 @@ export function fits(data: Record<string, unknown>, options: ResultOptions = {})
 
 /** Characters of a piece of a long text. A piece is halved until its result fits, unless it is already this short. */
 const PIECE_CHARACTERS = 8_000;
-const SHORTEST_PIECE = 250;
+export const SHORTEST_PIECE = 250;
 
 /** Returns the offset before `end` at which a text can be cut without separating the halves of a surrogate pair. */
 function cutBefore(source: string, end: number): number {
@@ -99,13 +99,25 @@ const STEPS = [
   [20, 3],
 ] as const;
 
-export function toolResult(data: Record<string, unknown>, options: ResultOptions = {}): ToolResult {
-  let result = render(data, options);
+/** Shortens data until the result that contains it, which is of `dataOf`, fits. */
+export function shortenToFit(
+  data: Record<string, unknown>,
+  dataOf: (shortened: Record<string, unknown>) => Record<string, unknown>,
+  options: ResultOptions = {},
+): Record<string, unknown> {
+  let shortened = data;
   for (const [characters, elements] of STEPS) {
-    if (bytesOf(result) <= MOST_BYTES) return result;
-    result = render(shorten(data, characters, elements) as Record<string, unknown>, options);
+    if (fits(dataOf(shortened), options)) break;
+    shortened = shorten(data, characters, elements) as Record<string, unknown>;
   }
-  return result;
+  return shortened;
+}
+
+export function toolResult(data: Record<string, unknown>, options: ResultOptions = {}): ToolResult {
+  return render(
+    shortenToFit(data, (shortened) => shortened, options),
+    options,
+  );
 }
 
 /** Returns the failure of a call as an error that the agent can read and correct. */

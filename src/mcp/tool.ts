@@ -5,7 +5,7 @@ import { type Failure, failure, type Result, refuse } from '../base/failure.ts';
 import type { InnerAnswer, InnerCall } from '../http/inner-calls.ts';
 import type { Method } from '../http/route.ts';
 import type { Change, ChangeResult } from './changes.ts';
-import { fits, pieceOf, type ResultOptions } from './result.ts';
+import { fits, pieceOf, type ResultOptions, SHORTEST_PIECE, shortenToFit } from './result.ts';
 
 export interface ToolContext {
   caller: Caller;
@@ -62,19 +62,23 @@ export function foundPiece(
 }
 
 /**
- * Returns the JSON object of a successful call. If its html is too long for a result, the first one has the start of the html, and the
- * next ones have only the following pieces.
+ * Returns the JSON object of a successful call. If it does not fit into a result, the first one has the start of its html, and its other
+ * members, shortened if they do not fit either; the next ones have only the following pieces of the html.
  */
 export function objectWithHtml(response: InnerAnswer, after: string | undefined): ToolAnswer {
   if (!response.ok) return response;
   const data = response.body as Record<string, unknown>;
   const { html, ...rest } = data;
   if (typeof html !== 'string' || (after === undefined && fits(data))) return found(data);
-  return foundPiece(html, after, (piece, nextCursor) => ({
-    ...(after === undefined && rest),
+  const dataOf = (others: Record<string, unknown>, piece: string, nextCursor: string | null) => ({
+    ...others,
     html: piece,
     nextCursor,
-  }));
+  });
+  const start = html.slice(0, SHORTEST_PIECE).toWellFormed();
+  const others =
+    after === undefined ? shortenToFit(rest, (shortened) => dataOf(shortened, start, String(html.length))) : {};
+  return foundPiece(html, after, (piece, nextCursor) => dataOf(others, piece, nextCursor));
 }
 
 /** Returns the JSON object of a successful call. */
