@@ -65,6 +65,8 @@ test('a boundary that no Content-Type field declares is content', () => {
     assert.equal(new Set(bodies.map((body) => digestOf(mailOf(body)))).size, bodies.length);
   }
   assert.notEqual(digestOf(plain('').replace('boundary=s', 'boundary=t')), digestOf(plain('')));
+  const named = (name: string): string => mail().replace('mixed; ', `mixed; name="boundary=${name}.pdf"; `);
+  assert.notEqual(digestOf(named('north')), digestOf(named('south')));
   const folded = (boundary: string): string => mail({ boundary }).replace('mixed; ', 'mixed;\r\n\t');
   assert.equal(digestOf(folded('one')), digestOf(folded('two')));
 });

@@ -1,7 +1,7 @@
 /**
  * Digest of a submitted mail for its Idempotency-Key. A client that repeats a submission often composes the mail again, with another date,
  * Message-ID, and part boundaries. The digest leaves these out, boundaries only where Content-Type fields declare them, and covers
- * everything else: two messages with the same digest have the same content. It streams, and holds at most the header or the line at the end of a chunk.
+ * everything else. It streams, and holds at most the header or the line at the end of a chunk.
  */
 import { createHash } from 'node:crypto';
 import { endOfHeader, headerFields } from '../mail/mime/header-fields.ts';
@@ -9,7 +9,8 @@ import { endOfHeader, headerFields } from '../mail/mime/header-fields.ts';
 const VOLATILE = new Set(['date', 'message-id', 'received']);
 const CRLF = Buffer.from('\r\n');
 const CONTENT_TYPE = /^content-type[ \t]*:/i;
-const DECLARED = /(boundary)[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;]+)/gi;
+/** A boundary parameter, or the quoted value of another one, which is skipped. */
+const DECLARED = /\b(boundary)[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;]+)|"(?:[^"\\]|\\.)*"/gi;
 /** More boundaries are not realistic; their lines are compared like any other. */
 const MOST_BOUNDARIES = 2_000;
 const [DASH, SPACE, TAB] = [45, 32, 9];
@@ -39,7 +40,8 @@ export function createSubmissionDigest(): SubmissionDigest {
 
   /** Returns the line without the boundaries that it declares. */
   const declare = (line: string): string =>
-    line.replace(DECLARED, (_, name: string, value: string) => {
+    line.replace(DECLARED, (parameter: string, name: string | undefined, value: string) => {
+      if (name === undefined) return parameter;
       const boundary = value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value;
       if (boundaries.size < MOST_BOUNDARIES) boundaries.add(boundary);
       return name;

@@ -11,7 +11,7 @@ import { firstIssue, type Issue, invalid, MAX_ISSUES, ok, type Result, refuse } 
 import { timeSlice } from '../base/time-slice.ts';
 import { isoTimeMs } from '../http/validate.ts';
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
-import { SUPPRESSION_REASONS, type Suppression, type SuppressionReason } from './store.ts';
+import { mergedEntry, SUPPRESSION_REASONS, type Suppression, type SuppressionReason } from './store.ts';
 
 const MAX_LINES = 100_000;
 const EXPORT_COLUMNS = ['email', 'reason', 'sourceMessageId', 'expiresAt', 'createdAt'];
@@ -97,8 +97,8 @@ function readLine(line: CsvLine, columns: Columns, nowMs: number): Suppression |
 }
 
 /**
- * Returns the entries of a file, of which several can have the same address, and how many lines have expired. INVALID_REQUEST lists every
- * invalid line.
+ * Returns the entries of a file, one for each address, and how many lines are merged with an earlier one or have expired. INVALID_REQUEST
+ * lists every invalid line.
  */
 export async function readSuppressions(
   text: string,
@@ -115,7 +115,7 @@ export async function readSuppressions(
   if (lines.length > MAX_LINES)
     return refuse(invalid([{ field: '', message: `must have at most ${MAX_LINES} lines` }]));
   const issues: Issue[] = [];
-  const suppressions: Suppression[] = [];
+  const found = new Map<string, Suppression>();
   let skipped = 0;
   for (const line of lines) {
     const wait = timeSlice();
@@ -123,13 +123,17 @@ export async function readSuppressions(
     const one = readLine(line, columns, nowMs);
     if (typeof one === 'string') issues.push({ field: `line ${line.number}`, message: one });
     else if (one.expiresAt !== null && one.expiresAt <= nowMs) skipped += 1;
-    else suppressions.push(one);
+    else {
+      const known = found.get(one.email);
+      if (known !== undefined) skipped += 1;
+      found.set(one.email, known === undefined ? one : mergedEntry(known, one));
+    }
   }
   if (issues.length > 0) {
     const message = `${issues.length} of ${lines.length} lines are not valid. Nothing was imported: ${firstIssue(issues)}.`;
     return refuse(invalid(issues.slice(0, MAX_ISSUES), message));
   }
-  return ok({ suppressions, skipped });
+  return ok({ suppressions: [...found.values()], skipped });
 }
 
 function exportLine({ email, reason, sourceMessageId, expiresAt, createdAt }: Suppression): string {

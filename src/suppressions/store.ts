@@ -34,9 +34,12 @@ export interface SuppressionEntry extends ListKey, Suppression {}
 /** An entry that was found; `isErased` if only the hash of its address is stored. */
 export type FoundSuppression = Suppression & { isErased?: true };
 
-/** A complaint is stronger than a request to unsubscribe, then come a server's reply and a manual entry. */
-const strength = (column: string): string =>
-  `(CASE ${column} WHEN 'manual' THEN 1 WHEN 'bounce' THEN 2 WHEN 'unsubscribe' THEN 3 ELSE 4 END)`;
+/** Of two reasons for the same address, the one with the larger number stays. */
+const STRENGTH: Readonly<Record<SuppressionReason, number>> = { manual: 1, bounce: 2, unsubscribe: 3, complaint: 4 };
+const strength = (column: string): string => {
+  const cases = Object.entries(STRENGTH).map(([reason, number]) => `WHEN '${reason}' THEN ${number}`);
+  return `(CASE ${column} ${cases.join(' ')} END)`;
+};
 const IN_FORCE = '(suppression.expires_at IS NULL OR suppression.expires_at > excluded.created_at)';
 /** The stored reason stays, with its message and its date: it is stronger, or the same without a message that proves it again. */
 const STAYS = `${IN_FORCE} AND (${strength('suppression.reason')} > ${strength('excluded.reason')}
@@ -52,6 +55,14 @@ const UPSERT = `INSERT INTO suppression (account_id, mode, email, reason, source
       ELSE excluded.expires_at END,
     created_at = CASE WHEN ${STAYS} THEN suppression.created_at ELSE excluded.created_at END
   RETURNING ${COLUMNS}`;
+
+/** Returns the entry for an address that is suppressed for two reasons: with the stronger reason and the later expiry. */
+export function mergedEntry<T extends Suppression>(one: T, other: T): T {
+  const stronger = STRENGTH[other.reason] > STRENGTH[one.reason] ? other : one;
+  const expiresAt =
+    one.expiresAt === null || other.expiresAt === null ? null : Math.max(one.expiresAt, other.expiresAt);
+  return { ...stronger, expiresAt };
+}
 
 /**
  * Adds addresses to lists, within the caller's transaction. If an address is already on its list, the stronger reason and the later expiry
@@ -207,9 +218,7 @@ export const importOperation = operation(
       tx,
       wanted.map((one) => ({ ...list, ...one })),
     );
-    // An address can be in several lines; the last result is that of all of them.
-    const after = new Map(stored.map((one) => [one.email, one]));
-    return [...after].filter(([email, { reason, expiresAt }]) => {
+    return stored.filter(({ email, reason, expiresAt }) => {
       const entry = before.get(email);
       return entry?.reason !== reason || entry.expiresAt !== expiresAt;
     }).length;

@@ -305,7 +305,7 @@ export class MailContext extends Context {
     const key = toValue(given);
     if (typeof key === 'object' && key !== null) return undefined;
     if (key === 'size') {
-      // A variable of this name that does not exist. Liquid would return the number of variables.
+      // Without a variable of this name, Liquid would return the number of variables.
       if (of === this.globals && !Object.hasOwn(of, 'size')) return undefined;
       // The time to compute the size of an object is proportional to its number of members.
       this.report.budget.checkTime();
