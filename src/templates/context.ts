@@ -132,10 +132,28 @@ export function checkItems(count: number, what: string): void {
   }
 }
 
-/** Returns the value at `key` of a JSON value, or undefined; supports Liquid's size, first, and last. */
+/**
+ * Returns the character at an index of a text. Indexes count UTF-16 units, as `size` does. The index of the first unit of a character
+ * returns the entire character, and the index of the second unit returns an empty text, so no character is divided.
+ */
+function characterAt(text: string, index: number): string | undefined {
+  const unit = text[index];
+  if (unit === undefined || unit.isWellFormed()) return unit;
+  const isSecond = index > 0 && text.slice(index - 1, index + 1).isWellFormed();
+  return isSecond ? '' : String.fromCodePoint(text.codePointAt(index)!);
+}
+
+function isIndex(key: unknown): boolean {
+  return /^\d+$/.test(String(key));
+}
+
+/** Returns the value at `key` of a JSON value, or undefined; supports Liquid's size, first, and last, and indexes of texts. */
 export function readProperty(owner: unknown, key: string | number): unknown {
   if (owner === null || owner === undefined) return undefined;
-  if (typeof owner === 'string') return key === 'size' ? owner.length : undefined;
+  if (typeof owner === 'string') {
+    if (key === 'size') return owner.length;
+    return isIndex(key) ? characterAt(owner, Number(key)) : undefined;
+  }
   if (typeof owner !== 'object') return undefined;
   if (Array.isArray(owner)) {
     if (typeof key === 'number') return owner[key < 0 ? owner.length + key : key];
@@ -310,16 +328,8 @@ export class MailContext extends Context {
       // The time to compute the size of an object is proportional to its number of members.
       this.report.budget.checkTime();
     }
-    if (typeof of === 'string' && /^\d+$/.test(String(key))) return this.#character(of, Number(key));
+    if (typeof of === 'string' && isIndex(key)) return characterAt(of, Number(key));
     return of instanceof Drop && !LOOP_PROPERTIES.includes(key) ? undefined : super.readProperty(of, key);
-  }
-
-  /** Returns a character of a text. Liquid would return a UTF-16 unit, which may be half of a character. */
-  #character(text: string, index: number): string | undefined {
-    this.report.budget.work(Math.min(index, text.length));
-    let at = 0;
-    for (let i = 0; i < index && at < text.length; i += 1) at += text.codePointAt(at)! > 0xffff ? 2 : 1;
-    return at < text.length ? String.fromCodePoint(text.codePointAt(at)!) : undefined;
   }
 }
 

@@ -83,10 +83,17 @@ test('filters and indexes do not divide a character', () => {
     ['{{ n | split: " " | join: "|" }}', '😀|Ann|👍'],
     ['{{ n | first }}{{ n | last }}', '😀👍'],
     ['{{ "ab" | first }}{{ "ab" | last }}{{ "" | first }}{{ list | first }}{{ list | last }}', 'ab13'],
-    ['{{ n[0] | append: "" }}{{ n[2] | append: "" }}{{ n[6] | append: "" }}', '😀A👍'],
-    ['{% if n[0] == "😀" %}yes{% endif %}{% if n[7] %}no{% endif %}', 'yes'],
-  ] as const)
-    assert.equal(filled(source, { n, list: [1, 2, 3] }).text, expected, source);
+    ['{{ n[0] }}|{{ n[1] }}|{{ n[3] }}|{{ n[7] }}|{{ n[8] }}|{{ n["3"] }}', '😀||A|👍||A'],
+    ['{{ n[0] | append: "|" }}{{ n[1] | append: "|" }}{{ n[3] | append: "|" }}{{ n[7] | append: "|" }}', '😀||A|👍|'],
+    ['{% assign last = n.size | minus: 1 %}[{{ n[last] }}]{% assign last = last | minus: 1 %}{{ n[last] }}', '[]👍'],
+    ['{% for i in (0..8) %}{{ n[i] }}{% endfor %}', n],
+    ['{% if n[0] == "😀" %}yes{% endif %}{% if n[9] %}no{% endif %}', 'yes'],
+  ] as const) {
+    const { text, missing } = filled(source, { n, list: [1, 2, 3] });
+    assert.equal(text, expected, source);
+    assert.deepEqual(missing, source.includes('none') ? ['none'] : [], source);
+  }
+  assert.deepEqual(filled('{{ n[9] }}{{ n[9] | upcase }}', { n }).missing, ['n.9']);
   assert.match(issueOf('{{ n | split: "" }}', { n: 'x'.repeat(30_000) }), /more than 10000 items/);
 });
 
