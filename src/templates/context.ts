@@ -345,9 +345,11 @@ function limiter(use: (count: number) => void): Context['memoryLimit'] {
   return { use, check: () => undefined } as unknown as Context['memoryLimit'];
 }
 
-/** Records that a variable in a tag or filter has no value, unless the variable is optional. */
-export function recordMissing(report: Report, token: PropertyAccessToken): void {
+/** Records that a variable in a tag or filter has no value, unless the variable is optional. Returns whether it is missing. */
+export function recordMissing(report: Report, token: PropertyAccessToken): boolean {
   const [first] = token.props;
   const name = first !== undefined && TypeGuards.isWordToken(first) ? first.content : undefined;
-  if (name === undefined || !report.optional.has(name)) report.addMissing(token.getText().slice(0, MAX_NAME_LENGTH));
+  if (name !== undefined && report.optional.has(name)) return false;
+  report.addMissing(token.getText().slice(0, MAX_NAME_LENGTH));
+  return true;
 }

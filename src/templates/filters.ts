@@ -199,8 +199,9 @@ function limitFilter(name: string, row: FilterRow, filter: Filter): Filter {
     }
     if (row.growth === 'steps') return checkedSteps(name, run.apply(this, values), budget);
     const result = run.apply({ ...this, context: context.forFilters as unknown as FilterThis['context'] }, values);
-    // Without this, `to_integer` of a text that is not a number would print NaN.
-    if (row.isArithmetic && Number.isNaN(result)) return undefined;
+    // Without this, `to_integer` of a text that is not a number would print NaN. A result of an absent value is absent too.
+    if (row.isArithmetic && Number.isNaN(result))
+      return values.some((value) => toValue(value) === undefined || toValue(value) === null) ? undefined : '';
     if (result !== values[0]) checkResult(name, result, budget);
     return result;
   };

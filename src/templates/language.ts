@@ -6,10 +6,12 @@
  * html and converted to text in text. Every variable that is printed without a value is recorded. Output is never expanded again.
  *
  * A variable without a value is missing if it would be printed or looped over, not if it is only tested. A template marks a value as
- * optional with `{% if name %}` or `{{ name | default: "…" }}`, at any place of the chain of filters. Variables in a branch that is not
- * taken are never missing.
+ * optional with `{% if name %}` or `{{ name | default: "…" }}`, at any place of the chain of filters. Filters before the first `default`
+ * are skipped if the variable has no value. Variables in a branch that is not taken are never missing, and neither are values that filters
+ * computed from a value.
  */
 import {
+  AssignTag,
   type Context,
   CycleTag,
   type EchoTag,
@@ -85,6 +87,27 @@ function plainPath(value: Value): (string | number)[] | undefined {
   return path;
 }
 
+/** Returns the name of an output's variable for the report of missing values. */
+function nameOf(value: Value, path: readonly (string | number)[] | undefined, source: string): string {
+  const { postfix } = value.initial;
+  const name = path?.join('.') ?? (postfix.length === 1 ? postfix[0]!.getText() : source.trim());
+  return name.slice(0, MAX_NAME_LENGTH);
+}
+
+function isAbsent(value: unknown): value is undefined | null {
+  return value === undefined || value === null;
+}
+
+/**
+ * Returns the filters to apply to a value. An absent value skips the filters before the first `default`, which would turn it into text or
+ * zero, so `{{ name | prepend: "Mr " | default: "customer" }}` prints `customer`. Returns undefined for an absent value without `default`.
+ */
+function filtersFor(value: unknown, filters: Value['filters']): Value['filters'] | undefined {
+  if (!isAbsent(value)) return filters;
+  const first = filters.findIndex((filter) => filter.name === 'default');
+  return first === -1 ? undefined : filters.slice(first);
+}
+
 export const UNSUBSCRIBE_VARIABLE = 'unsubscribe_email_html';
 
 const tokenizers = new WeakMap<Liquid, Tokenizer>();
@@ -126,10 +149,7 @@ export class MailOutput implements Template {
     this.#path = isPlain && typeof path?.[0] === 'string' ? path : undefined;
     this.#first = typeof path?.[0] === 'string' ? path[0] : undefined;
     const lastName = path?.at(-1);
-    this.#name = (path === undefined ? token.input.slice(...token.contentRange).trim() : path.join('.')).slice(
-      0,
-      MAX_NAME_LENGTH,
-    );
+    this.#name = nameOf(this.#value, path, token.input.slice(...token.contentRange));
     this.#treatment = treatmentOf(kind, this.#value, typeof lastName === 'string' ? lastName : undefined);
     this.#isHref =
       kind === 'html' &&
@@ -152,33 +172,35 @@ export class MailOutput implements Template {
   }
 
   *#renderFiltered(context: MailContext, emitter: Emitter): Generator<unknown, void, unknown> {
-    const { filters, initial } = this.#value;
-    const found = yield initial.evaluate(context, true);
+    const { report } = context;
+    const found = yield this.#value.initial.evaluate(context, true);
     if (isLoop(found)) {
-      context.report.addObject(this.#name);
+      report.addObject(this.#name);
       return;
     }
     let value = toValue(found);
-    // A filter before `default` gets the absent value, as in Shopify's Liquid: `{{ name | capitalize | default: "there" }}`.
-    const isOptional = filters.some((filter) => filter.name === 'default');
-    if ((value === undefined || value === null) && !isOptional) {
-      emitter.write(this.#text(undefined, context.report));
+    const filters = filtersFor(value, this.#value.filters);
+    if (filters === undefined) {
+      emitter.write(this.#text(undefined, report));
       return;
     }
+    let isArgumentMissing = false;
     for (const filter of filters) {
       for (const argument of filter.args) {
         const token = Array.isArray(argument) ? argument[1] : argument;
         if (!TypeGuards.isPropertyAccessToken(token)) continue;
-        const given = yield evalToken(token, context, true);
-        if (given === undefined || given === null) recordMissing(context.report, token);
+        if (isAbsent(yield evalToken(token, context, true)) && recordMissing(report, token)) isArgumentMissing = true;
       }
       value = yield filter.render(value, context);
     }
-    emitter.write(this.#text(toValue(value), context.report));
+    value = toValue(value);
+    // The variable has a value or a default, so it is not missing if filters computed nothing from it.
+    if (!isAbsent(value)) emitter.write(this.#text(value, report));
+    else if (isArgumentMissing && report.keepMissing) emitter.write(this.token.getText());
   }
 
   #text(value: unknown, report: Report): string {
-    if (value === undefined || value === null) {
+    if (isAbsent(value)) {
       if (this.#first !== undefined && report.optional.has(this.#first)) return '';
       report.addMissing(this.#name);
       return report.keepMissing ? this.token.getText() : '';
@@ -245,10 +267,24 @@ function limitRenderer(liquid: Liquid): void {
 function* checkCollection(collection: ForTag['collection'], context: Context): Generator<unknown, void, unknown> {
   if (!TypeGuards.isPropertyAccessToken(collection)) return;
   const value = yield evalToken(collection, context, true);
-  if (value === undefined || value === null) recordMissing((context as MailContext).report, collection);
+  if (isAbsent(value)) recordMissing((context as MailContext).report, collection);
   else if (typeof value === 'object' && !Array.isArray(value)) {
     (context as MailContext).report.budget.checkTime();
     checkItems(Object.keys(value).length, 'loops over an object of');
+  }
+}
+
+/** Applies `default` in `{% assign x = name | … | default: "…" %}` as in outputs. */
+class MailAssign extends AssignTag {
+  constructor(...args: ConstructorParameters<typeof AssignTag>) {
+    super(...args);
+    const { value } = this as unknown as { value: Value };
+    value.value = function* (context) {
+      let result = yield this.initial.evaluate(context, true);
+      for (const filter of filtersFor(toValue(result), this.filters) ?? this.filters)
+        result = yield filter.render(result, context);
+      return result;
+    };
   }
 }
 
@@ -291,6 +327,7 @@ export function createLiquid(kind: Kind): Liquid {
     locale: 'en-US',
   });
   for (const name of REFUSED_TAGS) delete liquid.tags[name];
+  liquid.registerTag('assign', MailAssign);
   liquid.registerTag('for', MailFor);
   liquid.registerTag('tablerow', MailTablerow);
   liquid.registerTag('echo', echoTag(kind));

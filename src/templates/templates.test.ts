@@ -214,15 +214,42 @@ test('default applies after other filters', () => {
     ['{{ d | to_integer | default: 0 }}', '0'],
     ['{{ user.name | strip | upcase | default: "you" }}', 'you'],
     ['{% echo name | capitalize | default: "there" %}', 'there'],
-    ['{{ name | append: "!" | default: "there" }}', '!'],
+    ['{{ name | append: "!" | default: "there" }}', 'there'],
+    ['{{ name | prepend: "Mr " | default: "customer" }}', 'customer'],
+    ['{{ total | divided_by: 100 | round: 2 | default: "-" }}', '-'],
+    ['{{ d | append: x | default: "there" | upcase | default: "never" }}', 'THERE'],
+    ['{% assign who = name | prepend: "Mr " | default: "customer" | upcase %}{{ who }}', 'CUSTOMER'],
+    ['{{ given | prepend: "Mr " | default: "customer" }}', 'Mr Ann'],
+    ['{% assign who = given | prepend: "Mr " | default: "customer" %}{{ who }}', 'Mr Ann'],
     ['{{ "a" | append: "b" | default: "there" }}', 'ab'],
   ] as const) {
-    const { text, missing } = filled({ text: source, variables: { d: null } });
+    const { text, missing } = filled({ text: source, variables: { d: null, given: 'Ann' } });
     assert.equal(text, expected, source);
     assert.deepEqual(missing, [], source);
   }
   assert.deepEqual(filled({ text: '{{ name | capitalize }}' }).missing, ['name']);
-  assert.deepEqual(filled({ text: '{{ name | append: x | default: "there" }}' }).missing, ['x']);
+  assert.deepEqual(filled({ text: '{{ "a" | append: x | default: "there" }}' }).missing, ['x']);
+  assert.deepEqual(filled({ text: '{{ name | default: x }}' }).missing, ['x']);
+});
+
+test('a variable with a value is not missing if filters compute nothing from it', () => {
+  const variables = { a: 'abc', price: 10, empty: [], list: [1] };
+  for (const [source, expected] of [
+    ['{{ price | divided_by: count }}', ['count']],
+    ['{{ 10 | divided_by: count }}', ['count']],
+    ['{{ a | to_integer }}{{ a | to_integer | plus: 1 }}', []],
+    ['{{ empty | first }}{{ empty | last | upcase }}', []],
+    ['{% assign n = a | to_integer %}{{ n }}', []],
+    ['{% assign n = price | divided_by: count %}{{ n }}', ['n']],
+    ['{% assign n = none | to_integer %}{{ n }}', ['n']],
+    ['{% assign i = 5 %}{{ list[i] | upcase }}', ['list[i]']],
+  ] as const)
+    assert.deepEqual(filled({ text: source, variables }).missing, expected, source);
+  assert.equal(filled({ text: '[{{ a | to_integer }}{{ empty | first }}]', variables }).text, '[]');
+  const kept = { variables, keepMissing: true };
+  for (const source of ['{{ price | divided_by: count }}', '{{ none | default: other }}', '{% echo none %}'])
+    assert.equal(filled({ text: source, ...kept }).text, source);
+  assert.equal(filled({ text: '{{ a | to_integer }}', ...kept }).text, '');
 });
 
 test('a part that contains NUL after rendering is rejected', () => {
