@@ -5,6 +5,7 @@
 export * from './account-limits.ts';
 export { type QuotaNoticeOptions, startQuotaNotices } from './quota-notices.ts';
 export {
+  periodOf,
   type QuotaReached,
   type QuotaUsage,
   quotaExceeded,

@@ -34,12 +34,15 @@ export interface QuotaReached {
   resetsInMs: number;
 }
 
-/** Returns QUOTA_EXCEEDED, with the seconds until the period ends. */
-export function quotaExceeded({ quota, most, used, asked, resetsInMs }: QuotaReached): Failure {
+/** Returns QUOTA_EXCEEDED, with the seconds until the period ends. The message names what needs the messages. */
+export function quotaExceeded(
+  { quota, most, used, asked, resetsInMs }: QuotaReached,
+  noun: 'email' | 'batch' = 'email',
+): Failure {
   const period = PERIODS[quota];
   const left = Math.max(0, most - used);
   return failure('QUOTA_EXCEEDED', {
-    message: `The account can send ${most} messages per ${period} (limits.${quota} in GET /account) and has ${left} left, but this email needs ${asked}. Retry after the ${period} ends (UTC), or ask your operator to raise the limit.`,
+    message: `The account can send ${most} messages per ${period} (limits.${quota} in GET /account) and has ${left} left, but this ${noun} needs ${asked}. Retry after the ${period} ends (UTC), or ask your operator to raise the limit.`,
     retryAfterSeconds: Math.ceil(resetsInMs / 1000),
   });
 }

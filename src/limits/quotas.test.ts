@@ -68,6 +68,8 @@ for (const dialect of DIALECTS) {
       });
       const failure = quotaExceeded(refused.quota!);
       assert.deepEqual([failure.code, failure.retryAfterSeconds], ['QUOTA_EXCEEDED', DAY / 2 / 1000]);
+      assert.match(failure.message, /has 1 left, but this email needs 2\./);
+      assert.match(quotaExceeded(refused.quota!, 'batch').message, /has 1 left, but this batch needs 2\./);
       assert.equal((await send(1)).stored, true, 'a send within the quota is accepted');
       assert.equal((await send(10, 'sandbox')).stored, true, 'the sandbox is counted separately');
       assert.equal((await send(1, 'sandbox')).quota?.quota, 'messagesPerDay');

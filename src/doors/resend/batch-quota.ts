@@ -2,19 +2,13 @@
 import { type Caller, ownerOf } from '../../accounts/accounts.ts';
 import type { Failure } from '../../base/failure.ts';
 import { storedAnswerOperation } from '../../idempotency/idempotency.ts';
-import { quotaExceeded, quotaUsageOperation } from '../../limits/limits.ts';
+import { periodOf, QUOTA_NAMES, type QuotaName, quotaExceeded, quotaUsageOperation } from '../../limits/limits.ts';
 import { parseAddressList, sameAddressKey } from '../../mail/address.ts';
 import type { EndpointContext, ResendDoorDeps } from './endpoint.ts';
 
-const DAY_MS = 86_400_000;
-
-type Quota = Parameters<typeof quotaExceeded>[0]['quota'];
-
 /** Returns the time until the quota's period ends. */
-function resetsInMs(quota: Quota, nowMs: number): number {
-  if (quota === 'messagesPerDay') return DAY_MS - (nowMs % DAY_MS);
-  const now = new Date(nowMs);
-  return Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1) - nowMs;
+function resetsInMs(quota: QuotaName, nowMs: number): number {
+  return periodOf(quota, nowMs).endMs - nowMs;
 }
 
 /** Returns how many messages the body of a POST /send needs: one for each recipient. */
@@ -54,17 +48,17 @@ export async function batchQuotaFailure(
   const left = await unsent(deps, caller, bodies, key);
   const asked = left.reduce((sum, body) => sum + messagesOf(body), 0);
   let refusal: Failure | undefined;
-  for (const quota of ['messagesPerDay', 'messagesPerMonth'] as const) {
+  for (const quota of QUOTA_NAMES) {
     const most = account.limits[quota];
     const used = usage[quota] ?? 0;
     if (most === undefined || used + asked <= most) continue;
-    refusal = quotaExceeded({ quota, most, used, asked, resetsInMs: resetsInMs(quota, nowMs) });
+    refusal = quotaExceeded({ quota, most, used, asked, resetsInMs: resetsInMs(quota, nowMs) }, 'batch');
   }
-  return refusal && { ...refusal, message: refusal.message.replace('this email needs', 'this batch needs') };
+  return refusal;
 }
 
-/** Returns the seconds after which a message that was refused by a quota can be repeated. */
-export function quotaRetrySeconds({ clock }: ResendDoorDeps, message: string): number {
-  const quota: Quota = /messagesPerMonth/.test(message) ? 'messagesPerMonth' : 'messagesPerDay';
+/** Returns the seconds after which a message that was refused by a quota can be repeated. Results of a batch name the quota in the message. */
+export function quotaRetrySeconds({ clock }: Pick<ResendDoorDeps, 'clock'>, message: string): number {
+  const quota: QuotaName = /messagesPerMonth/.test(message) ? 'messagesPerMonth' : 'messagesPerDay';
   return Math.ceil(resetsInMs(quota, clock.now()) / 1000);
 }
