@@ -161,7 +161,7 @@ function merged<T extends { Name: string }>(defaults: T[] | undefined, others: T
   return [...new Map([...(defaults ?? []), ...(others ?? [])].map((one) => [one.Name, one])).values()];
 }
 
-/** What all entries of a bulk email have in common. */
+/** The template and variables that all entries of a bulk email share. */
 interface BulkDefaults {
   /** The template, as `templateSource` returns it. */
   source: SendFields;
