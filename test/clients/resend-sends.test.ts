@@ -166,12 +166,15 @@ test('a quota that ends within a strict batch lists the emails that were sent', 
   const body = ['s1', 's2', 's3', 's4'].map((name) => mail({ to: [`${name}@example.com`] }));
   const headers = { 'idempotency-key': 'partial-1' };
   const first = await call('POST', '/emails/batch', { key: service.sandbox.apiKey, body, headers });
-  assert.deepEqual([first.status, first.body.name], [429, 'daily_quota_exceeded'], JSON.stringify(first.body));
-  assert.match(first.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+  assert.deepEqual([first.status, first.body.name], [422, 'validation_error'], 'clients do not repeat the request');
+  assert.equal(first.headers.get('retry-after'), null);
   assert.match(first.body.message, /^Email \d: .* These emails of the batch were sent: \d, \d, \d\./);
   await service.cli('account', 'set', service.live.accountId, '--limit', 'messagesPerDay=4');
   const again = await call('POST', '/emails/batch', { key: service.sandbox.apiKey, body, headers });
   assert.equal(again.status, 200, JSON.stringify(again.body));
+  const full = await call('POST', '/emails/batch', { key: service.sandbox.apiKey, body });
+  assert.deepEqual([full.status, full.body.name], [429, 'daily_quota_exceeded'], 'nothing was sent');
+  assert.match(full.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
   const inbox = (await call('GET', '/emails?limit=100', { key: service.sandbox.apiKey })).body.data;
   assert.equal(inbox.length, 4, 'the repeat sent only the other email');
   await service.cli('account', 'set', service.live.accountId, '--limit', 'messagesPerDay=none');

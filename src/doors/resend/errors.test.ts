@@ -1,9 +1,11 @@
 /** Errors in the format of the Resend API: every code has a name that its clients know. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fakeClock } from '../../../test/kit/fake-clock.ts';
 import { errorCatalog, type FailureCode, failure, invalid } from '../../base/failure.ts';
 import { refusalAnswer } from '../../http/answer.ts';
 import { shape } from './errors.ts';
+import { strictFailure } from './send.ts';
 
 /** The error names in the type definitions of the official SDK. */
 const KNOWN = new Set(
@@ -47,6 +49,31 @@ test('issues use the field names of the Resend API', () => {
   assert.equal(message('metadata.a'), 'The `tags.a` field is wrong.');
   assert.equal(message('templateId'), 'The `template.id` field is wrong.');
   assert.equal(message(''), 'The body is wrong.');
+});
+
+test('a strict batch of which a part was sent is not repeated automatically', () => {
+  const clock = fakeClock(Date.UTC(2026, 1, 27, 12));
+  const sent = { data: { messageId: 'msg_1' } };
+  const refused = (code: FailureCode, message: string = errorCatalog[code].text) => ({
+    error: { code, message, details: [] },
+  });
+  const failed = (...results: (typeof sent | ReturnType<typeof refused>)[]) =>
+    strictFailure(
+      { clock },
+      results.map((result, index) => ({ index, result })),
+    );
+  for (const code of ['OVERLOADED', 'UNAVAILABLE', 'QUOTA_EXCEEDED', 'INTERNAL_ERROR'] as const) {
+    const partial = failed(sent, refused(code, 'x'.repeat(2_000)), sent, refused(code));
+    assert.equal(partial.retryAfterSeconds, undefined, code);
+    const { statusCode, name, message } = shaped(partial);
+    assert.deepEqual([statusCode, name], [422, 'validation_error'], code);
+    assert.match(message, /^Email 1: x+ These emails of the batch were sent: 0, 2\. /);
+  }
+  assert.equal(failed(refused('OVERLOADED'), refused('OVERLOADED')).retryAfterSeconds, 1);
+  assert.equal(shaped(failed(refused('UNAVAILABLE'))).statusCode, 503);
+  assert.equal(failed(refused('QUOTA_EXCEEDED', 'limits.messagesPerMonth')).retryAfterSeconds, 129_600);
+  const unknown = failed(refused('OVERLOADED'), refused('INTERNAL_ERROR'));
+  assert.equal(shaped(unknown).statusCode, 500, 'the second email may have been accepted');
 });
 
 test('a successful response is unchanged', () => {

@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { Caller } from '../../accounts/accounts.ts';
-import { failure, ok, type Result, refuse } from '../../base/failure.ts';
+import { type Failure, type FailureCode, failure, type Issue, ok, type Result, refuse } from '../../base/failure.ts';
 import { uuidOf } from '../../base/uuid-id.ts';
 import { compileBody } from '../../http/absent-fields.ts';
 import type { RouteDefinition } from '../../http/route.ts';
@@ -210,8 +210,22 @@ async function checkAll(
   return ok(undefined);
 }
 
+interface BatchItemError {
+  code: FailureCode;
+  message: string;
+  details: Issue[];
+}
+
+interface BatchItemResult {
+  index: number;
+  result: { data: { messageId: string } } | { error: BatchItemError };
+}
+
 /** Calls POST /send/batch. Returns its results, each with the index of its email in the request. */
-async function sendAll(context: EndpointContext, mails: readonly { index: number; body: object }[]) {
+async function sendAll(
+  context: EndpointContext,
+  mails: readonly { index: number; body: object }[],
+): Promise<Result<BatchItemResult[]>> {
   const json = context.request.json();
   const submitted =
     json.ok && Array.isArray(json.value) ? ok(mails.map(({ index }) => (json.value as unknown[])[index])) : json;
@@ -221,10 +235,7 @@ async function sendAll(context: EndpointContext, mails: readonly { index: number
     submitted,
   });
   if (!sent.ok) return sent;
-  const results = sent.body.results as (
-    | { data: { messageId: string } }
-    | { error: { code: Parameters<typeof failure>[0]; message: string; details: [] } }
-  )[];
+  const results = sent.body.results as BatchItemResult['result'][];
   return ok(results.map((result, at) => ({ index: mails[at]!.index, result })));
 }
 
@@ -259,18 +270,35 @@ async function checkStrictly(
   return exceeded === undefined ? ok(undefined) : refuse(exceeded);
 }
 
-type BatchResults = Extract<Awaited<ReturnType<typeof sendAll>>, { value: unknown }>['value'];
-type RefusedItem = { index: number; result: { error: { code: Parameters<typeof failure>[0]; message: string } } };
+/** Returns the seconds after which an email that was refused can be repeated; undefined if waiting does not help. */
+function retrySeconds(deps: Pick<ResendDoorDeps, 'clock'>, { code, message }: BatchItemError): number | undefined {
+  if (code === 'QUOTA_EXCEEDED') return quotaRetrySeconds(deps, message);
+  return code === 'OVERLOADED' || code === 'UNAVAILABLE' ? 1 : undefined;
+}
 
-/** Returns the failure of a strict batch by its first refused email. It lists the emails that were sent, if there are any. */
-function strictFailure(deps: ResendDoorDeps, results: BatchResults, { index, result: { error } }: RefusedItem) {
-  const { code } = error;
-  const wait = code === 'QUOTA_EXCEEDED' ? { retryAfterSeconds: quotaRetrySeconds(deps, error.message) } : {};
-  const sent = results.filter(({ result }) => 'data' in result).map((one) => one.index);
-  if (sent.length === 0) return refuse(failure(code, { ...error, ...wait }));
-  const words = `These emails of the batch were sent: ${sent.join(', ')}. Send only the others again. If the request had an Idempotency-Key, repeat it with the same key instead.`;
-  // Without details, which would replace the message.
-  return refuse(failure(code, { message: `Email ${index}: ${error.message} ${words}`, ...wait }));
+/** Maximum length of the reason in the message of a partly sent batch, which has a list of the sent emails after it. */
+const MAX_REASON_LENGTH = 1_000;
+
+/**
+ * Returns the failure of a strict batch of which at least one email was refused. If others were sent, clients must not repeat the request
+ * automatically, so its code is not that of the refused email, which can mean that nothing was accepted.
+ */
+export function strictFailure(deps: Pick<ResendDoorDeps, 'clock'>, results: readonly BatchItemResult[]): Failure {
+  const sent: number[] = [];
+  const refused: { index: number; error: BatchItemError }[] = [];
+  for (const { index, result } of results) {
+    if ('data' in result) sent.push(index);
+    else refused.push({ index, error: result.error });
+  }
+  // An email with an unknown outcome decides, because other codes state that nothing was accepted.
+  const { index, error } = refused.find((one) => one.error.code === 'INTERNAL_ERROR') ?? refused[0]!;
+  if (sent.length === 0) {
+    const retryAfterSeconds = retrySeconds(deps, error);
+    return failure(error.code, { ...error, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
+  }
+  const reason = error.message.slice(0, MAX_REASON_LENGTH).toWellFormed();
+  const advice = `These emails of the batch were sent: ${sent.join(', ')}. Send only the others again. If the request had an Idempotency-Key, repeat it with the same key instead.`;
+  return failure('CONFLICT', { message: `Email ${index}: ${reason} ${advice}` });
 }
 
 /**
@@ -287,8 +315,8 @@ async function sendStrictly(
   const sent = await sendAll(context, mails);
   if (!sent.ok) return sent;
   const ids: { id: string }[] = [];
-  for (const { index, result } of sent.value) {
-    if ('error' in result) return strictFailure(deps, sent.value, { index, result });
+  for (const { result } of sent.value) {
+    if ('error' in result) return refuse(strictFailure(deps, sent.value));
     ids.push({ id: uuidOf(result.data.messageId) });
   }
   return success({ data: ids });
