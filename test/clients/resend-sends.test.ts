@@ -129,6 +129,30 @@ test('templates without an alias can have the same name', async () => {
   assert.deepEqual([again.status, again.body.name], [422, 'validation_error'], 'an alias is unique');
 });
 
+test('the name of a template without an alias does not take an alias', async () => {
+  const make = (extra: object) =>
+    call('POST', '/templates', { body: { html: '<p>x</p>', subject: 's', from: 'hello@shop.example', ...extra } });
+  const named = (await make({ name: 'welcome' })).body.id;
+  await call('POST', `/templates/${named}/publish`);
+  const draft = (await make({ name: 'goodbye' })).body.id;
+  const aliased = await make({ name: 'Hi', alias: 'welcome' });
+  assert.equal(aliased.status, 201, JSON.stringify(aliased.body));
+  assert.equal((await call('GET', '/templates/welcome')).body.id, aliased.body.id);
+  const changed = await call('PATCH', `/templates/${aliased.body.id}`, { body: { alias: 'goodbye' } });
+  assert.equal(changed.status, 200, JSON.stringify(changed.body));
+  assert.equal((await call('GET', '/templates/goodbye')).body.id, aliased.body.id);
+  for (const [id, name, status] of [
+    [named, 'welcome', 'published'],
+    [draft, 'goodbye', 'draft'],
+  ]) {
+    const shown = (await call('GET', `/templates/${id}`)).body;
+    assert.deepEqual([shown.name, shown.alias, shown.status], [name, null, status]);
+    assert.equal(shown.has_unpublished_versions, status === 'draft');
+  }
+  const sent = await call('POST', '/emails', { body: { to: 'renamed@example.com', template: { id: named } } });
+  assert.equal(sent.status, 200, JSON.stringify(sent.body));
+});
+
 test('a strict batch that exceeds a quota sends nothing', async () => {
   const made = await service.cli('account', 'create', '--name', 'Limited', '--plan', 'paid');
   const key = String(made.apiKey);

@@ -1,7 +1,7 @@
 /**
  * Implements Resend's /templates: stored templates with a draft and a published version. Sends use the published version. The alias of a
  * template is its name in Postrider's API; a template without an alias gets its name in this API, or one that starts with it if that name is
- * taken. The name in this API, the default sender, and the reply addresses are stored with the template.
+ * taken or becomes the alias of another template. The name in this API, the default sender, and the reply addresses are stored with the template.
  */
 import { randomBytes } from 'node:crypto';
 import type { Static } from 'typebox';
@@ -245,18 +245,57 @@ function postriderName(extra: Extra, current: FoundTemplate | undefined): string
   return isKept ? current.template.name : extra.name;
 }
 
-/** Saves a draft. If the name of a template without an alias is taken, the template gets another name in Postrider's API. */
+/** Returns a name in Postrider's API for a template whose own name is taken. */
+function suffixedName(name: string): string {
+  return `${name.slice(0, MAX_NAME_LENGTH - 9).toWellFormed()} ${randomBytes(4).toString('hex')}`;
+}
+
+interface Draft {
+  /** Undefined for a new template. */
+  templateId?: string;
+  extra: Extra;
+  body: Record<string, unknown>;
+}
+
+/**
+ * Saves a draft. If the name of a template without an alias is taken, the template gets another name in Postrider's API. If a template
+ * without an alias has the name that is now wanted as an alias, that template gets another name.
+ */
 async function saveDraft(
-  { call }: EndpointContext,
-  { templateId, extra, body }: { templateId?: string; extra: Extra; body: Record<string, unknown> },
+  deps: ResendDoorDeps,
+  context: EndpointContext,
+  { templateId, extra, body }: Draft,
 ): ReturnType<EndpointContext['call']> {
+  const { call } = context;
   const save = (name: unknown) =>
     templateId === undefined
       ? call('POST', '/templates', { query: DRAFT, body: { ...body, name } })
       : call('PUT', `/templates/${templateId}`, { query: DRAFT, body: { ...body, name } });
   const saved = await save(body.name);
-  if (saved.ok || saved.failure.code !== 'CONFLICT' || extra.alias !== null) return saved;
-  return save(`${extra.name.slice(0, MAX_NAME_LENGTH - 9).toWellFormed()} ${randomBytes(4).toString('hex')}`);
+  if (saved.ok || saved.failure.code !== 'CONFLICT') return saved;
+  if (extra.alias === null) return save(suffixedName(extra.name));
+  return (await freeAlias(deps, context, { alias: extra.alias, templateId })) ? save(body.name) : saved;
+}
+
+/**
+ * Renames the template that has this alias as its name in Postrider's API, if it is another template without an alias. Returns whether the
+ * alias is free now.
+ */
+async function freeAlias(
+  deps: ResendDoorDeps,
+  context: EndpointContext,
+  { alias, templateId }: { alias: string; templateId: string | undefined },
+): Promise<boolean> {
+  const holder = await findExtra(deps, context, alias);
+  const extra = holder && readExtra(holder);
+  if (holder === undefined || extra === undefined || extra.alias !== null || holder.id === templateId) return false;
+  const body = { name: suffixedName(extra.name) };
+  const renamed = await context.call('PATCH', `/templates/${holder.id}`, { query: DRAFT, body });
+  if (!renamed.ok) return false;
+  if (holder.publishedVersion !== holder.version) return true;
+  // The published content is unchanged, so the version with the other name is published too.
+  const publishedVersion = (renamed.body as TemplateBody).version;
+  return (await storeExtra(deps, context, { templateId: holder.id, extra, publishedVersion })).ok;
 }
 
 async function storeExtra(
@@ -280,7 +319,7 @@ async function storeExtra(
 /** Creates a template without a published version. */
 async function create(deps: ResendDoorDeps, context: EndpointContext, change: Change): Promise<EndpointAnswer> {
   const extra = changedExtra(change, undefined);
-  const created = await saveDraft(context, { extra, body: postriderBody(change, undefined, extra) });
+  const created = await saveDraft(deps, context, { extra, body: postriderBody(change, undefined, extra) });
   if (!created.ok) return created;
   return storeExtra(deps, context, { templateId: created.body.templateId, extra });
 }
@@ -292,7 +331,7 @@ async function change(deps: ResendDoorDeps, context: EndpointContext<Change>): P
   const extra = changedExtra(context.body, found.value.extra);
   const { templateId } = template;
   const body = postriderBody(context.body, found.value, extra);
-  const replaced = await saveDraft(context, { templateId, extra, body });
+  const replaced = await saveDraft(deps, context, { templateId, extra, body });
   return replaced.ok ? storeExtra(deps, context, { templateId, extra }) : replaced;
 }
 
