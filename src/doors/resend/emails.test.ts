@@ -1,9 +1,11 @@
 /** The last event of an email is the worst of its copies; internal bounces are failures, as in webhook events. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { newId } from '../../base/ids.ts';
 import type { InnerAnswer } from '../../http/inner-calls.ts';
 import type { EmailCopy, MessageStatus } from '../../messages/messages.ts';
-import { foldEvents } from './emails.ts';
+import { foldEvents, listEmails } from './emails.ts';
+import type { EndpointContext, ResendDoorDeps } from './endpoint.ts';
 
 const copy = (id: string, status: MessageStatus, engagement: number | null = null) =>
   ({ id, status, leased: null, engagement }) as EmailCopy;
@@ -28,4 +30,22 @@ test('an email failed if all its bounces are internal', async () => {
   assert.equal(await fold(copy('d', 'bounced')), 'bounced', 'the event is no longer stored');
   assert.equal(await fold(copy('d', 'complained'), copy('e', 'delivered')), 'complained');
   assert.equal(await fold(copy('d', 'delivered', 2), copy('e', 'delivered')), 'delivered');
+});
+
+test('a list shows internal bounces as bounced, without a call for each email', async () => {
+  const row = { header_from: 'a@x.example', subject: 's', created_at: 0, send_at: null, recipient: 'b@x.example' };
+  const emails = [newId('msg', 1), newId('msg', 2)].map((id) => [{ ...row, ...copy(id, 'bounced') }]);
+  const database = { execute: async () => emails } as unknown as ResendDoorDeps['database'];
+  const context = {
+    query: new URLSearchParams(),
+    caller: { account: { id: 'acc_1' }, mode: 'live' },
+    call: () => assert.fail('a list needs only one read'),
+  } as unknown as EndpointContext;
+  const listed = await listEmails({ database }, context);
+  assert.ok(listed.ok);
+  const { data } = listed.body as { data: { last_event: string }[] };
+  assert.deepEqual(
+    data.map(({ last_event: event }) => event),
+    ['bounced', 'bounced'],
+  );
 });

@@ -1,6 +1,6 @@
 /**
  * The /emails endpoints: sent emails, with one entry for each email, not for each recipient. The last event of an email is the worst event
- * of its recipients. HTML, text, and files are read from the stored content, as long as it is retained.
+ * of its recipients. A list does not distinguish failed from bounced emails, which would need a read for each of them. HTML, text, and files are read from the stored content, as long as it is retained.
  */
 import { hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -77,13 +77,18 @@ async function isInternalBounce({ call }: Pick<EndpointContext, 'call'>, message
   return events.length > 0 && events.every(({ bounce }) => bounce?.category === 'internal');
 }
 
+/** Returns the worst event of the copies; `bounced` also for an email that failed. */
+function worstEvent(copies: readonly EmailCopy[]): LastEvent {
+  const all = new Set(copies.map(lastEventOf));
+  return EVENTS.find((one) => all.has(one))!;
+}
+
 /** Returns the worst event of the copies. An email failed if all its bounces are internal. */
 export async function foldEvents(
   context: Pick<EndpointContext, 'call'>,
   copies: readonly EmailCopy[],
 ): Promise<LastEvent> {
-  const all = new Set(copies.map(lastEventOf));
-  const worst = EVENTS.find((one) => all.has(one))!;
+  const worst = worstEvent(copies);
   if (worst !== 'bounced') return worst;
   for (const copy of copies)
     if (lastEventOf(copy) === 'bounced' && !(await isInternalBounce(context, copy.id))) return 'bounced';
@@ -94,7 +99,7 @@ function recipients(copies: readonly EmailCopy[], role: EmailCopy['role']): stri
   return copies.filter((copy) => copy.role === role).map((copy) => copy.recipient);
 }
 
-async function summary(context: EndpointContext, copies: readonly EmailCopy[]): Promise<Record<string, unknown>> {
+function summary(copies: readonly EmailCopy[]): Record<string, unknown> {
   const first = copies[0]!;
   return {
     id: uuidOf(first.id),
@@ -106,7 +111,7 @@ async function summary(context: EndpointContext, copies: readonly EmailCopy[]): 
     bcc: recipients(copies, 'bcc'),
     cc: recipients(copies, 'cc'),
     reply_to: [],
-    last_event: await foldEvents(context, copies),
+    last_event: worstEvent(copies),
     scheduled_at: isoOrNull(first.send_at),
   };
 }
@@ -137,7 +142,8 @@ async function show(deps: ResendDoorDeps, context: EndpointContext): Promise<End
   const tags = Object.entries(JSON.parse(first.metadata) as Record<string, string>);
   return success({
     object: 'email',
-    ...(await summary(context, copies.value)),
+    ...summary(copies.value),
+    last_event: await foldEvents(context, copies.value),
     reply_to: content === undefined ? [] : addressesOf(content.headers, 'reply-to'),
     html: content?.html ?? null,
     text: content === undefined || content.textFromHtml ? null : content.text,
@@ -145,8 +151,10 @@ async function show(deps: ResendDoorDeps, context: EndpointContext): Promise<End
   });
 }
 
-async function listEmails({ database }: ResendDoorDeps, context: EndpointContext): Promise<EndpointAnswer> {
-  const { query, caller } = context;
+export async function listEmails(
+  { database }: Pick<ResendDoorDeps, 'database'>,
+  { query, caller }: Pick<EndpointContext, 'query' | 'caller'>,
+): Promise<EndpointAnswer> {
   const parsed = readListQuery(query);
   if (!parsed.ok) return parsed;
   const { limit, after, before } = parsed.value;
@@ -157,9 +165,7 @@ async function listEmails({ database }: ResendDoorDeps, context: EndpointContext
   const emails = await database.execute(listEmailsOperation, page);
   const hasMore = emails.length > limit;
   const shown = newer === null ? emails.slice(0, limit) : emails.slice(-limit);
-  const summaries: Record<string, unknown>[] = [];
-  for (const copies of shown) summaries.push(await summary(context, copies));
-  return listBody(summaries, hasMore);
+  return listBody(shown.map(summary), hasMore);
 }
 
 /** Applies the same change to every copy, and stops at the first failure. */
