@@ -15,6 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
 import { commandFolder } from '../../test/kit/command-folder.ts';
 import { missing } from '../../test/kit/requirements.ts';
@@ -77,13 +78,14 @@ test('a backup contains the database and blobs, and is restored only into an emp
 test('an interrupted restore can be repeated, and nothing starts on what it left', async (t) => {
   const { folder, dataDir, json, run, store } = commandFolder(t);
   await json('migrate');
-  await store(({ blobs }) => blobs.put(Buffer.alloc(100_000, 'blob')));
+  const content = Buffer.alloc(100_000, 'blob');
+  const key = await store(({ blobs }) => blobs.put(content));
   const file = path.join(folder, 'backup.db');
   await json('backup', file);
   const left = path.join(folder, 'left');
   const settings = { POSTRIDER_DATA_DIR: left };
-  mkdirSync(path.join(left, 'blobs/ab'), { recursive: true });
-  writeFileSync(path.join(left, 'blobs/ab/part'), 'of a blob');
+  mkdirSync(path.join(left, 'blobs', path.dirname(key)), { recursive: true });
+  writeFileSync(path.join(left, 'blobs', key), 'part of a blob');
   for (const tail of ['', '-journal']) writeFileSync(path.join(left, `postrider.db.restoring${tail}`), 'part');
   for (const command of [['serve'], ['migrate'], ['account', 'list']]) {
     const refused = await run(command, settings);
@@ -96,12 +98,62 @@ test('an interrupted restore can be repeated, and nothing starts on what it left
   const restored = await run(['restore', file], settings);
   assert.equal(restored.code, 0, restored.stderr);
   assert.deepEqual(readdirSync(left).sort(), ['blobs', 'postrider.db', 'serving.lock']);
-  assert.equal(existsSync(path.join(left, 'blobs/ab/part')), false);
+  assert.deepEqual(readFileSync(path.join(left, 'blobs', key)), content);
   assert.equal((await run(['account', 'list'], settings)).code, 0);
   // With a database, the directory is in use, whatever else it contains.
   writeFileSync(path.join(dataDir, 'postrider.db.restoring'), 'part');
   assert.match((await run(['restore', file])).stderr, /is not empty/);
   assert.equal((await run(['migrate'])).code, 0);
+});
+
+test('a repeated restore removes no content of another service', async (t) => {
+  const { folder, json, run, store } = commandFolder(t);
+  await json('migrate');
+  await store(({ blobs }) => blobs.put(Buffer.alloc(100_000, 'blob')));
+  const file = path.join(folder, 'backup.db');
+  await json('backup', file);
+  const interrupted = (name: string): string => {
+    const directory = path.join(folder, name);
+    mkdirSync(directory);
+    writeFileSync(path.join(directory, 'postrider.db.restoring'), 'part');
+    return directory;
+  };
+  const filled = (blobs: string): string => {
+    mkdirSync(path.join(blobs, 'ab'), { recursive: true });
+    writeFileSync(path.join(blobs, 'ab/mail'), 'of another service');
+    return path.join(blobs, 'ab/mail');
+  };
+
+  const shared = path.join(folder, 'shared');
+  const sharedMail = filled(shared);
+  const elsewhere = { POSTRIDER_DATA_DIR: interrupted('new'), POSTRIDER_BLOB_URL: `file://${shared}` };
+  const refused = await run(['restore', file], elsewhere);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /shared contains content that may belong to another service/);
+  assert.ok(existsSync(sharedMail));
+
+  const used = interrupted('used');
+  const ownMail = filled(path.join(used, 'blobs'));
+  const mark = path.join(used, 'blobs/postrider-store');
+  writeFileSync(mark, 'id');
+  const settings = { POSTRIDER_DATA_DIR: used };
+  assert.match((await run(['restore', file], settings)).stderr, /blobs contains content that may belong to another/);
+  assert.ok(existsSync(ownMail));
+  rmSync(mark);
+  const broken = path.join(folder, 'broken.db');
+  copyFileSync(file, broken);
+  const raw = new DatabaseSync(broken);
+  raw.exec("INSERT INTO blob_backup (key, content) VALUES ('zz/invalid', x'00')");
+  raw.close();
+  assert.match((await run(['restore', broken], settings)).stderr, /a blob with an invalid key/);
+  assert.deepEqual(readdirSync(path.join(used, 'blobs'), { recursive: true }).sort(), ['ab', 'ab/mail']);
+  const repeated = await run(['restore', file], settings);
+  assert.equal(repeated.code, 0, repeated.stderr);
+  assert.ok(existsSync(ownMail));
+
+  const fresh = path.join(folder, 'fresh');
+  assert.equal((await run(['restore', broken], { POSTRIDER_DATA_DIR: fresh })).code, 1);
+  assert.deepEqual(readdirSync(fresh, { recursive: true }).sort(), ['blobs', 'serving.lock']);
 });
 
 test('an interrupted backup or export leaves no file', { skip: missing('mkfifo') }, async (t) => {

@@ -10,14 +10,15 @@
 import {
   chmodSync,
   closeSync,
-  constants,
   copyFileSync,
   existsSync,
   linkSync,
   mkdirSync,
   openSync,
   readdirSync,
+  realpathSync,
   renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -27,7 +28,7 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { randomText } from '../../base/ids.ts';
 import { type Blobs, isBlobKey } from '../blobs/blobs.ts';
 import { type CopiedBlobs, copyBlobs, NAMED_BY } from '../blobs/copy.ts';
-import { OWN_META } from '../blobs/mark.ts';
+import { MARK_NAME, OWN_META } from '../blobs/mark.ts';
 import { type DataDirectory, holdDataDirectory, prepareDataDirectory } from '../data-directory.ts';
 import { chownToOwner, syncDirectory, syncFile } from '../durable-file.ts';
 import { type AppliedMigration, listMigrations, migrateSqlite, pendingMigration, recordedSqlite } from '../migrate.ts';
@@ -38,7 +39,7 @@ import { openSqlite, type SqliteConnection } from './connection.ts';
 const ALL_PAGES = 2_147_483_647;
 /** Files that a directory can contain before a backup is restored into it. The key is stored there first. */
 const ALLOWED_FILES = new Set(['secret.key', 'blobs', 'serving.lock']);
-/** What SQLite appends to the name of a database for its temporary files. */
+/** SQLite appends these to the name of a database for its temporary files. */
 const TAILS = ['', '-wal', '-shm', '-journal'];
 /** Errors of a file system without hard links. */
 const NO_LINKS = new Set(['EPERM', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP']);
@@ -177,30 +178,34 @@ async function addBlobs(part: string, { connection, blobs, progress }: BackupSou
 /** The database of a restore until it is complete. */
 const restoringFile = ({ databaseFile }: DataDirectory): string => `${databaseFile}.restoring`;
 
+/** Whether an earlier restore into this directory did not finish. */
+const isInterrupted = (directory: DataDirectory): boolean =>
+  !existsSync(directory.databaseFile) && existsSync(restoringFile(directory));
+
 /** Throws an error for the operator if a restore did not finish: a service would start with an empty database. */
 export function assertNotRestoring(directory: DataDirectory): void {
-  if (existsSync(directory.databaseFile) || !existsSync(restoringFile(directory))) return;
+  if (!isInterrupted(directory)) return;
   throw new Error(
     `a restore into ${directory.path} is running or was interrupted; wait for it, or repeat it with postrider restore FILE`,
   );
 }
 
-/** Removes what an interrupted restore left. The blobs are its own, because it started with an empty folder. */
-function removeInterrupted(directory: DataDirectory): void {
-  if (existsSync(directory.databaseFile) || !existsSync(restoringFile(directory))) return;
-  removeRestored(directory);
-}
-
-/** The database is removed last, so that an interruption can be recognized. */
-function removeRestored(directory: DataDirectory): void {
-  for (const shard of readdirSync(directory.blobsFolder)) {
-    rmSync(path.join(directory.blobsFolder, shard), { recursive: true });
+/**
+ * Removes what a failed restore wrote. If blobs of an interrupted one remain, so does the file that allows another repetition. It is
+ * removed last, so that an interruption can be recognized.
+ */
+function removeRestored(directory: DataDirectory, written: readonly string[]): void {
+  for (const key of written) rmSync(path.join(directory.blobsFolder, key), { force: true });
+  for (const shard of new Set(written.map((key) => path.dirname(key)))) {
+    const folder = path.join(directory.blobsFolder, shard);
+    if (readdirSync(folder).length === 0) rmdirSync(folder);
   }
-  for (const tail of TAILS.toReversed()) rmSync(`${restoringFile(directory)}${tail}`, { force: true });
+  if (readdirSync(directory.blobsFolder).length === 0) removeDatabase(restoringFile(directory));
 }
 
 /**
- * Restores a backup into a data directory that is empty except for its secret key. A restore that was interrupted can be repeated.
+ * Restores a backup into a data directory that is empty except for its secret key. A restore that was interrupted can be repeated. Blobs
+ * that were there before are never removed: they may belong to another service.
  */
 export function restore(file: string, options: { directory: DataDirectory; nowMs: number }): { blobs: number } {
   const { directory } = options;
@@ -208,13 +213,14 @@ export function restore(file: string, options: { directory: DataDirectory; nowMs
   prepareDataDirectory(directory.path, directory.blobsFolder);
   const hold = holdDataDirectory(directory);
   try {
-    removeInterrupted(directory);
     assertEmpty(directory);
     const part = restoringFile(directory);
+    const written: string[] = [];
     try {
-      copyFileSync(file, part, constants.COPYFILE_EXCL);
+      for (const tail of TAILS) if (tail !== '') rmSync(`${part}${tail}`, { force: true });
+      copyFileSync(file, part);
       chmodSync(part, 0o600);
-      const blobs = extractBlobs(part, directory.blobsFolder);
+      const blobs = extractBlobs(part, directory.blobsFolder, written);
       const connection = openSqlite(part, { readOnly: false });
       try {
         migrateSqlite(connection, options.nowMs);
@@ -227,7 +233,7 @@ export function restore(file: string, options: { directory: DataDirectory; nowMs
       syncDirectory(directory.path);
       return { blobs };
     } catch (error) {
-      removeRestored(directory);
+      removeRestored(directory, written);
       throw error;
     }
   } finally {
@@ -235,11 +241,23 @@ export function restore(file: string, options: { directory: DataDirectory; nowMs
   }
 }
 
+/** An interrupted restore may have left its database, and blobs in the directory. No service has used these: it would have marked them. */
 function assertEmpty(directory: DataDirectory): void {
-  const others = readdirSync(directory.path).filter((name) => !ALLOWED_FILES.has(name));
-  if (others.length > 0 || readdirSync(directory.blobsFolder).length > 0) {
+  const isRepeated = isInterrupted(directory);
+  const left = isRepeated ? TAILS.map((tail) => path.basename(`${restoringFile(directory)}${tail}`)) : [];
+  const others = readdirSync(directory.path).filter((name) => !ALLOWED_FILES.has(name) && !left.includes(name));
+  if (others.length > 0) {
     throw new Error(`${directory.path} is not empty; restore into a new directory that contains at most secret.key`);
   }
+  const { blobsFolder } = directory;
+  const blobs = readdirSync(blobsFolder);
+  const isInside = realpathSync(blobsFolder).startsWith(`${realpathSync(directory.path)}${path.sep}`);
+  if (blobs.length === 0 || (isRepeated && isInside && !blobs.includes(MARK_NAME))) return;
+  throw new Error(
+    isInside && !isRepeated
+      ? `${directory.path} is not empty; restore into a new directory that contains at most secret.key`
+      : `${blobsFolder} contains content that may belong to another service; restore into a new directory`,
+  );
 }
 
 function assertBackup(file: string): void {
@@ -261,7 +279,8 @@ function assertBackup(file: string): void {
   if (tables.length !== 2) throw new Error(`${file} is not a complete backup of postrider backup`);
 }
 
-function extractBlobs(part: string, folder: string): number {
+/** Adds the keys of new files to `written` before it creates them. */
+function extractBlobs(part: string, folder: string, written: string[]): number {
   const copy = new DatabaseSync(part);
   try {
     let count = 0;
@@ -271,7 +290,10 @@ function extractBlobs(part: string, folder: string): number {
       if (!isBlobKey(key)) throw new Error('the backup contains a blob with an invalid key; restore another backup');
       const target = path.join(folder, key);
       mkdirSync(path.dirname(target), { recursive: true, mode: 0o700 });
-      writeFileSync(target, row.content as Uint8Array, { flag: 'wx', mode: 0o600 });
+      const content = row.content as Uint8Array;
+      // Keys are random, so an existing file is the same blob, written by an interrupted restore and possibly incomplete.
+      if (!existsSync(target)) written.push(key);
+      writeFileSync(target, content, { mode: 0o600 });
       syncFile(target);
       shards.add(path.dirname(target));
       count += 1;
