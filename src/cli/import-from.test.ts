@@ -310,20 +310,50 @@ test('the strongest reason of all files wins, even over an existing entry', asyn
   }
 });
 
-test('addresses that are not valid are counted, and do not stop the import', async () => {
+test('a complaint is stronger than a request to unsubscribe, in the files and on the list', async () => {
+  await service.sandboxApi.post('/suppressions', { email: 'u1@x.test', reason: 'unsubscribe' });
+  const unsubscribed = file('u-unsubscribes', 'address,tags,created_at\nu2@x.test,*,x\n');
+  const complaints = file('u-complaints', 'address,created_at\nu1@x.test,x\nu2@x.test,x\n');
+  for (const files of [
+    [unsubscribed, complaints],
+    [complaints, unsubscribed],
+  ]) {
+    const planned = await json('mailgun', ...files);
+    assert.deepEqual(planned.suppressions, { added: 1, reasons: { complaint: 1 }, strengthened: 1, present: 0 });
+  }
+  await json('mailgun', unsubscribed, complaints, '--yes');
+  for (const email of ['u1@x.test', 'u2@x.test']) {
+    assert.equal((await service.sandboxApi.get(`/suppressions/${email}`)).body.reason, 'complaint');
+  }
+});
+
+test('addresses that are not valid are listed, and do not stop the import', async () => {
   const created = 1433800303;
   const invalid = file('invalid-emails', [
     { created, email: 'john@gmail..com', reason: 'Mail domain mentioned in email address is unknown' },
     { created, email: 'test@@x.com', reason: 'Mail domain mentioned in email address is unknown' },
     { created, email: 'i1@x.test', reason: 'Known bad domain' },
   ]);
-  const complaints = file('invalid-spam', [{ created, email: 'nobody', ip: '10.63.202.100' }]);
-  const done = await json('sendgrid', invalid, complaints, '--yes');
+  const done = await json('sendgrid', invalid, '--yes');
   assert.equal(done.suppressions.added, 1);
-  const reason = 'addresses that are not valid, which no message can be sent to';
-  assert.deepEqual(done.skipped, [{ reason, rows: 3 }]);
+  assert.deepEqual(done.skipped, [{ reason: 'addresses that are not valid', rows: 2 }]);
+  assert.deepEqual(done.invalidAddresses, [
+    { file: invalid, place: 'item 1', address: 'john@gmail..com' },
+    { file: invalid, place: 'item 2', address: 'test@@x.com' },
+  ]);
   assert.equal((await service.sandboxApi.get('/suppressions/i1@x.test')).body.reason, 'bounce');
-  assert.match((await run('sendgrid', invalid)).stdout, /not imported\s+2 addresses that are not valid/);
+  const { stdout } = await run('sendgrid', invalid);
+  assert.match(stdout, /not imported\s+2 addresses that are not valid\n/);
+  assert.ok(stdout.includes(`${invalid}: item 2: "test@@x.com"\n`), stdout);
+});
+
+test('only the first addresses that are not valid are listed', async () => {
+  const lines = Array.from({ length: 25 }, (_, index) => `not-${index},x\n`);
+  const many = file('invalid-many', `address,error\nmany@x.test,x\n${lines.join('')}`);
+  const planned = await json('mailgun', many);
+  assert.equal(planned.invalidAddresses.length, 20);
+  assert.deepEqual(planned.invalidAddresses[0], { file: many, place: 'line 3', address: 'not-0' });
+  assert.match((await run('mailgun', many)).stdout, /"not-19"\n\s+and 5 more/);
 });
 
 const DOMAINS: [service: string, content: unknown, domains: string[]][] = [
@@ -390,6 +420,8 @@ const MALFORMED: [service: string, content: string, code: number, message: RegEx
     1,
     /item 1: reason is "MOOD"/,
   ],
+  ['ses', 'BOUNCE,a@x.test\n', 1, /is "a@x\.test"/],
+  ['mailgun', 'address,error\nx,a@x.test\ny,b@x.test\n', 1, /line 2: each of 2 addresses is not valid, for example "x"/],
   ['postal', 'type,address,keep_until\nrecipient,a@x.test,soon\n', 1, /line 2: keep_until is "soon"/],
   ['postmark', 'name,color\na,b\n', 1, /line 2 has the fields name, color, which match no Postmark export/],
   ['sendgrid', 'status,reason,email,created\n5.1.1,x,a@x.test,1\n', 2, /add --list bounces or --list blocks/],

@@ -1,8 +1,9 @@
 /**
  * Implements `postrider import-from`: imports suppressions, domains, and templates that another service exported, over the HTTP API.
  * Without --yes it only prints what would change. The kind of a file is recognized by its content. All files are read before the first
- * change, and an invalid row stops the command; an address that is not valid is only counted, because it needs no suppression. The command
- * can be repeated: it keeps existing entries, except that a suppression with a stronger reason or a later expiry replaces the existing one.
+ * change, and an invalid row stops the command. An address that is not valid is only listed: services record what applications tried to
+ * send to. A file without any valid address also stops the command. The command can be repeated: it keeps existing entries, except that a
+ * suppression with a stronger reason or a later expiry replaces the existing one.
  */
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import type { SuppressionReason } from '../suppressions/suppressions.ts';
@@ -15,10 +16,12 @@ import { type ExportedTemplate, planTemplates, type TemplatePlan, templateReques
 /** Addresses per request: far below the limits of the API, so that an import does not delay sending. */
 const BATCH = 5_000;
 const PROBLEMS_LISTED = 20;
-const INVALID_ADDRESS = 'addresses that are not valid, which no message can be sent to';
+const INVALID_ADDRESS = 'addresses that are not valid';
+const ADDRESS_CHARACTERS_LISTED = 100;
 const LIVE_ONLY_DOMAINS = 'domains, which a sandbox key cannot add (add --live, or use a live key)';
 
-const STRENGTH: Record<SuppressionReason, number> = { manual: 1, bounce: 2, unsubscribe: 3, complaint: 3 };
+/** The same order as that of the suppressions of the service. */
+const STRENGTH: Record<SuppressionReason, number> = { manual: 1, bounce: 2, unsubscribe: 3, complaint: 4 };
 
 export interface ImportOptions extends ApiOptions, Choices {
   yes?: boolean;
@@ -38,6 +41,13 @@ interface FileReport {
   rows: number;
 }
 
+interface InvalidAddress {
+  file: string;
+  /** The line or the item of the file. */
+  place: string;
+  address: string;
+}
+
 /** The changes that the files request. */
 interface WantedChanges {
   files: FileReport[];
@@ -46,6 +56,7 @@ interface WantedChanges {
   templates: Map<string, ExportedTemplate>;
   /** Number of rows that are not imported, by reason. */
   skipped: Map<string, number>;
+  invalidAddresses: InvalidAddress[];
 }
 
 function mergeEntries(a: Entry, b: Entry): Entry {
@@ -55,8 +66,14 @@ function mergeEntries(a: Entry, b: Entry): Entry {
   return { reason: winner.reason, expiresAt };
 }
 
+interface RowPlace {
+  file: string;
+  place: string;
+  nowMs: number;
+}
+
 /** Adds a row to the wanted changes; returns the problem of an invalid row, which starts with the name of the field. */
-function addRow(wanted: WantedChanges, row: ImportedRow, nowMs: number): string | undefined {
+function addRow(wanted: WantedChanges, row: ImportedRow, { file, place, nowMs }: RowPlace): string | undefined {
   const skip = (reason: string): void => {
     wanted.skipped.set(reason, (wanted.skipped.get(reason) ?? 0) + 1);
   };
@@ -79,8 +96,8 @@ function addRow(wanted: WantedChanges, row: ImportedRow, nowMs: number): string 
   if (row.suppress === '') return 'the address is empty';
   const address = parseAddress(row.suppress);
   if (!address.ok) {
-    // Services list malformed addresses that applications tried to send to. Postrider refuses them in a send, so they need no entry.
     skip(INVALID_ADDRESS);
+    wanted.invalidAddresses.push({ file, place, address: row.suppress });
     return undefined;
   }
   const { reason, expiresAt } = row;
@@ -110,10 +127,19 @@ function checkListOption(kind: RowKind, file: string, { list }: Choices): void {
   throw new UsageError(`${file} contains ${kind.name}, whose fields are the same; add ${options}`);
 }
 
+const quoted = (address: string): string => JSON.stringify(address.slice(0, ADDRESS_CHARACTERS_LISTED));
+
+function withoutAddresses({ file, place, address }: InvalidAddress, count: number): string {
+  const rows = count === 1 ? 'the only address' : `each of ${count} addresses`;
+  return `${file}: ${place}: ${rows} is not valid, for example ${quoted(address)}; check the columns, or omit the file`;
+}
+
 async function readFile(wanted: WantedChanges, source: Source, { file, choices, nowMs }: FileCall): Promise<string[]> {
   const problems: string[] = [];
   const report: FileReport = { file, kind: '', rows: 0 };
   wanted.files.push(report);
+  const invalidBefore = wanted.invalidAddresses.length;
+  let addresses = 0;
   for await (const { place, row } of fileRows(file)) {
     const kind = kindOf(source, row);
     if (!kind) throw unknownKind(source, `${file}: ${place}`, Object.keys(row));
@@ -122,10 +148,14 @@ async function readFile(wanted: WantedChanges, source: Source, { file, choices, 
       report.kind = kind.name;
     }
     report.rows += 1;
-    const problem = addRow(wanted, kind.read(row, choices), nowMs);
+    const read = kind.read(row, choices);
+    if ('suppress' in read) addresses += 1;
+    const problem = addRow(wanted, read, { file, place, nowMs });
     if (problem !== undefined) problems.push(`${file}: ${place}: ${problem}`);
   }
   if (report.kind === '') report.kind = 'nothing';
+  const [first, ...others] = wanted.invalidAddresses.slice(invalidBefore);
+  if (first && others.length + 1 === addresses) problems.push(withoutAddresses(first, addresses));
   return problems;
 }
 
@@ -142,6 +172,7 @@ async function readAll(source: Source, files: string[], choices: Choices, nowMs:
     domains: new Set(),
     templates: new Map(),
     skipped: new Map(),
+    invalidAddresses: [],
   };
   const problems: string[] = [];
   for (const file of files) problems.push(...(await readFile(wanted, source, { file, choices, nowMs })));
@@ -318,6 +349,7 @@ function outcomeOf(wanted: WantedChanges, plan: Plan, { isDone, isSandbox }: { i
     domains: { added: plan.newDomains, present: plan.presentDomains },
     templates: templateOutcome(plan.templates),
     skipped,
+    invalidAddresses: wanted.invalidAddresses.slice(0, PROBLEMS_LISTED),
   };
   const will = isDone ? '' : 'would be ';
   const details = Object.entries(reasons).map(([reason, count]) => `${count} ${reason}`);
@@ -334,6 +366,11 @@ function outcomeOf(wanted: WantedChanges, plan: Plan, { isDone, isSandbox }: { i
   }
   if (wanted.templates.size > 0) lines.push(...templateLines(data.templates, will));
   for (const { reason, rows } of data.skipped) lines.push(['not imported', `${rows} ${reason}`]);
+  for (const { file, place, address } of data.invalidAddresses) {
+    lines.push(['not valid', `${file}: ${place}: ${quoted(address)}`]);
+  }
+  const more = wanted.invalidAddresses.length - data.invalidAddresses.length;
+  if (more > 0) lines.push(['', `and ${more} more`]);
   const hint = isDone ? '' : '\n\nNothing was changed. Add --yes to import.';
   return { data, text: table(lines) + hint };
 }
