@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { createInterface } from 'node:readline';
 import { after, before, beforeEach, test } from 'node:test';
 import { openSendState } from './send-state.ts';
 
@@ -59,12 +61,58 @@ test('without uploads, the same send in another process is another email', () =>
   assert.equal(readdirSync(folder).length, 1, 'the state of the first');
 });
 
+test('of runs that start together, one resumes the interrupted run', async () => {
+  const interrupted = open();
+  handOver(DEAD);
+  const script = `
+    import { openSendState } from ${JSON.stringify(path.join(import.meta.dirname, 'send-state.ts'))};
+    process.stdout.write('ready\\n');
+    process.stdin.once('data', () => {
+      const options = { environment: { HOME: ${JSON.stringify(home)} }, nowMs: ${NOW}, allowsConcurrent: true };
+      const { idempotencyKey } = openSendState(${JSON.stringify(command)}, options);
+      process.stdout.write(idempotencyKey + '\\n');
+    });
+  `;
+  const runs = Array.from({ length: 4 }, () => spawn(process.execPath, ['--input-type=module', '-e', script]));
+  try {
+    const outputs = runs.map((run) => createInterface(run.stdout)[Symbol.asyncIterator]());
+    for (const output of outputs) assert.equal((await output.next()).value, 'ready');
+    for (const run of runs) run.stdin.write('start\n');
+    const keys = await Promise.all(outputs.map(async (output) => (await output.next()).value));
+    assert.equal(new Set(keys).size, 4, keys.join());
+    assert.equal(keys.filter((key) => key === interrupted.idempotencyKey).length, 1, keys.join());
+  } finally {
+    for (const run of runs) run.kill('SIGKILL');
+  }
+});
+
+test('a run deletes only its own state', () => {
+  const first = open();
+  handOver(DEAD);
+  const second = open();
+  first.finish();
+  assert.equal(readdirSync(folder).length, 1, 'the state of the second run');
+  second.finish();
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('the lock of a run that crashed delays the next one only', () => {
+  const first = open();
+  handOver(DEAD);
+  const [name] = readdirSync(folder);
+  writeFileSync(path.join(folder, `${name}.lock`), '');
+  assert.equal(open().idempotencyKey, first.idempotencyKey);
+  assert.deepEqual(readdirSync(folder), [name]);
+});
+
 test('a key that may have expired is not reused, and old files are deleted', () => {
   const first = open();
   handOver(DEAD);
   assert.equal(open(command, NOW + 22 * HOUR).idempotencyKey, first.idempotencyKey);
   handOver(DEAD);
   assert.notEqual(open(command, NOW + 23 * HOUR).idempotencyKey, first.idempotencyKey);
+  const short = { environment: { HOME: home }, nowMs: NOW + 23 * HOUR + 1_000, usefulMs: 1_000 };
+  assert.equal(openSendState(command, short).isContinued, false);
   handOver(DEAD);
   open({ other: true }, NOW + 60 * HOUR);
   assert.equal(readdirSync(folder).length, 1);
