@@ -185,6 +185,8 @@ export interface ApiAnswer {
   body: Record<string, unknown>;
   /** Set if the list has another page. */
   nextCursor?: string | undefined;
+  /** Whether the service returned the stored response of an earlier request with the same idempotency key. */
+  isReplayed?: boolean | undefined;
 }
 
 interface HttpCall {
@@ -233,6 +235,7 @@ export function apiClient(target: ApiTarget): ApiClient {
       let contentType: string | null;
       let text: string;
       let nextCursor: string | undefined;
+      let isReplayed = false;
       try {
         const signal = AbortSignal.timeout(TIMEOUT_MS);
         const response = await fetch(base + path, {
@@ -246,6 +249,7 @@ export function apiClient(target: ApiTarget): ApiClient {
         status = response.status;
         contentType = response.headers.get('content-type');
         nextCursor = response.headers.get('x-next-cursor') ?? undefined;
+        isReplayed = response.headers.get('idempotent-replayed') === 'true';
         text = await response.text();
       } catch (error) {
         const canRepeat = path === '/send' && idempotencyKey !== undefined;
@@ -253,7 +257,7 @@ export function apiClient(target: ApiTarget): ApiClient {
       }
       const answer = jsonBody(text);
       if (answer === undefined) throw new CommandError('NO_ANSWER', notTheApi(`${base}${path}`, status, contentType));
-      return { status, body: answer, nextCursor };
+      return { status, body: answer, nextCursor, isReplayed };
     },
   };
 }
@@ -281,9 +285,10 @@ export function refusal({ status, body }: ApiAnswer): CommandOutcome {
 /**
  * Returns the message that POST /send accepted as the outcome of the command. Mentions the sandbox, because such email is not delivered.
  */
-export function sentOutcome({ isSandbox }: ApiClient, { body }: ApiAnswer): CommandOutcome {
+export function sentOutcome({ isSandbox }: ApiClient, { body, isReplayed }: ApiAnswer): CommandOutcome {
   const { messageId, status } = body.data as { messageId: string; status: string };
-  return { data: body, text: `${messageId} ${status}${isSandbox ? ' in the sandbox' : ''}` };
+  const data = isReplayed ? { ...body, replayed: true } : body;
+  return { data, text: `${messageId} ${status}${isSandbox ? ' in the sandbox' : ''}` };
 }
 
 /**

@@ -87,7 +87,7 @@ export function sendError(base: string, error: unknown): string {
   const isUncertain =
     (error as SystemError).name === 'TimeoutError' || UNCERTAIN.has(origin(error as SystemError).code ?? '');
   if (!isUncertain) return networkError(base, error);
-  return `no response from ${base}: ${networkReason(error)}. The email may have been accepted. Try: repeat the same command, which does not send the email twice`;
+  return `no response from ${base}: ${networkReason(error)}. The email may have been accepted. Try: repeat the same command within 10 minutes, which does not send the email twice`;
 }
 
 /** Returns only the reason, for a line that already names the address. */

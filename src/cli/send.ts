@@ -32,6 +32,8 @@ import { openSendState, type SendState } from './send-state.ts';
 
 /** Upload URLs that expire are renewed; this ends a send whose connection is too slow for a single file. */
 const MAX_ROUNDS = 5;
+/** How long an interrupted send without uploads can be resumed: later, the same command may be a new email, for example from a timer. */
+const INLINE_USEFUL_MS = 10 * 60_000;
 
 interface Submission {
   attachmentSubmissionId: string;
@@ -81,6 +83,7 @@ async function sendLarge(
     const answer = await api.call({ method: 'POST', path: '/send', body, idempotencyKey });
     if (answer.status !== 202) throw new RefusedCall(answer);
     state?.finish();
+    announceReplay(call, answer);
     return sentOutcome(api, answer);
   } catch (error) {
     if (!(error instanceof RefusedCall)) throw error;
@@ -93,6 +96,14 @@ async function sendLarge(
 
 function announceResumption({ streams }: CommandCall, state: SendState | undefined): void {
   if (state?.isContinued && streams.errIsTerminal) streams.err('Resuming an interrupted send.\n');
+}
+
+/** Reports that this run sent nothing, because an earlier request with the same key was accepted. */
+function announceReplay({ streams, options }: CommandCall<{ idempotencyKey?: string }>, answer: ApiAnswer): void {
+  if (!answer.isReplayed) return;
+  const earlier =
+    options.idempotencyKey === undefined ? 'the email of the interrupted run' : 'an email with this idempotency key';
+  streams.err(`postrider: ${earlier} was already accepted, so nothing was sent now\n`);
 }
 
 /** On Ctrl-C, prints how to resume, and exits like an interrupted program. */
@@ -237,7 +248,12 @@ async function sendInline(
   const command = { url: api.base, id: api.accountId, isSandbox: api.isSandbox, body };
   const state =
     options.idempotencyKey === undefined
-      ? openSendState(command, { environment, nowMs: clock.now(), allowsConcurrent: true })
+      ? openSendState(command, {
+          environment,
+          nowMs: clock.now(),
+          allowsConcurrent: true,
+          usefulMs: INLINE_USEFUL_MS,
+        })
       : undefined;
   announceResumption(call, state);
   const stored = state?.isStored ? state.idempotencyKey : undefined;
@@ -246,7 +262,9 @@ async function sendInline(
   try {
     const answer = await api.call({ method: 'POST', path: '/send', body, idempotencyKey });
     if (isFinal(answer) || !isTemporary(answer)) state?.finish();
-    return answer.status === 202 ? sentOutcome(api, answer) : refusal(answer);
+    if (answer.status !== 202) return refusal(answer);
+    announceReplay(call, answer);
+    return sentOutcome(api, answer);
   } finally {
     ignoreInterrupt();
   }
