@@ -1,7 +1,7 @@
 /**
  * HTTP requests with safe retries: GET, PUT and DELETE, and a POST with an Idempotency-Key, which is the same for every try. Connection
  * failures, timeouts, and temporary refusals are retried, after the service's Retry-After, otherwise with exponential backoff and jitter.
- * If a retried DELETE finds nothing, an earlier try deleted the resource, so the call succeeds.
+ * If a retried DELETE finds nothing, and an earlier try may have deleted the resource, the call succeeds.
  * Everything else is thrown immediately as PostriderError.
  */
 import { errorOf, PostriderError } from './error.ts';
@@ -108,8 +108,12 @@ function waitOf(error: PostriderError, next: number): number | undefined {
   return Math.max(seconds * 1000 * (1 + Math.random() / 4), backoffMs(next));
 }
 
+/** With these codes, the service reports that nothing happened. */
+const NOTHING_HAPPENED: ReadonlySet<string> = new Set(['OVERLOADED', 'UNAVAILABLE']);
+
 /** Whether the request may have taken effect despite this error. */
-const isAmbiguous = ({ status }: PostriderError): boolean => status === 0 || status === 408 || status >= 500;
+const isAmbiguous = ({ status, code }: PostriderError): boolean =>
+  status === 0 || status === 408 || (status >= 500 && !NOTHING_HAPPENED.has(code));
 
 /** Returns the success that the service would have sent, for a DELETE whose earlier try deleted the resource. */
 function deleted(): HttpAnswer {
