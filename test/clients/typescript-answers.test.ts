@@ -56,7 +56,13 @@ test('a success that Postrider would not send is UNEXPECTED_ANSWER for every kin
 test('a DELETE whose retry finds nothing has succeeded, unless no earlier try can have deleted it', async () => {
   const gone = refusal(404, 'NOT_FOUND');
   assert.deepEqual(await answeredBy(lost, gone).client.webhooks.delete('wh_1'), { message: 'Deleted.' });
-  await answeredBy(refusal(503, 'UNAVAILABLE'), gone).client.webhooks.delete('wh_1');
+  const fromProxy = (): Response => new Response('Bad gateway', { status: 503, headers: { 'retry-after': '0' } });
+  await answeredBy(refusal(500, 'INTERNAL_ERROR'), gone).client.webhooks.delete('wh_1');
+  await answeredBy(fromProxy, gone).client.webhooks.delete('wh_1');
+  for (const code of ['UNAVAILABLE', 'OVERLOADED']) {
+    const refused = answeredBy(refusal(503, code), gone);
+    await assert.rejects(refused.client.webhooks.delete('wh_1'), { code: 'NOT_FOUND' }, code);
+  }
   await assert.rejects(answeredBy(gone).client.webhooks.delete('wh_1'), { code: 'NOT_FOUND' });
   const limited = answeredBy(refusal(429, 'RATE_LIMITED'), gone);
   await assert.rejects(limited.client.webhooks.delete('wh_1'), { code: 'NOT_FOUND' });
@@ -121,14 +127,17 @@ test('an optional field that is null is the same as an omitted one', async () =>
   assert.equal(bodies.length, 3);
 });
 
-test('webhooks.test passes the event type', async () => {
+test('webhooks.test passes the event type, and the options of the call', async () => {
   const bodies: unknown[] = [];
   const fetchIt: typeof fetch = async (_, init) => {
     bodies.push(init?.body);
+    init?.signal?.throwIfAborted();
     return Response.json({});
   };
   const client = new Postrider({ url, ...keys, fetch: fetchIt });
-  await client.webhooks.test('wh_1', { eventType: 'Bounce' });
+  await client.webhooks.test('wh_1', { eventType: 'Bounce', timeoutMs: 5_000 });
   await client.webhooks.test('wh_1');
-  assert.deepEqual(bodies, ['{"eventType":"Bounce"}', '{}']);
+  const signal = AbortSignal.abort(new Error('stopped'));
+  await assert.rejects(client.webhooks.test('wh_1', { signal }), /stopped/);
+  assert.deepEqual(bodies, ['{"eventType":"Bounce"}', undefined, undefined]);
 });

@@ -104,9 +104,11 @@ export function webhooksOf(caller: Caller) {
     update: (id: string, body: Body<'updateWebhook'>, options?: Given) =>
       caller.call('updateWebhook', { path: { id }, body }, options),
     delete: (id: string, options?: Given) => caller.call('deleteWebhook', { path: { id } }, options),
-    /** Sends a sample event, by default a Delivery; `body` selects another type. */
-    test: (id: string, body: Body<'testWebhook'> = {}, options?: Given) =>
-      caller.call('testWebhook', { path: { id }, body }, options),
+    /** Sends a sample event, by default a Delivery; `eventType` selects another type. */
+    test: (id: string, { eventType, ...options }: CallOptions & Body<'testWebhook'> = {}) => {
+      const body = eventType === undefined ? {} : { body: { eventType } };
+      return caller.call('testWebhook', { path: { id }, ...body }, options);
+    },
     rotateSecret: (id: string, options?: Given) => caller.call('rotateWebhookSecret', { path: { id } }, options),
     deliveries: (id: string, query: Query<'listWebhookDeliveries'> = {}, options?: Given) =>
       pagesOf(caller, 'listWebhookDeliveries', { path: { id }, query }, options),

@@ -39,7 +39,7 @@ export interface Uploaded {
 /** Timeout of one try of one file. */
 const UPLOAD_TIMEOUT_MS = 600_000;
 const FRESH_URLS_AT_MOST = 3;
-/** 403 without a service's code: the storage behind a presigned URL refused it. */
+/** Codes of a 403 for an expired URL: the service's own, and that of a response without one, from the storage behind a presigned URL. */
 const EXPIRED_CODES: ReadonlySet<string> = new Set(['UPLOAD_URL_INVALID', 'UNEXPECTED_ANSWER']);
 
 export const blobOf = (content: Blob | Uint8Array): Blob =>
