@@ -22,6 +22,8 @@ export interface BackupTarget {
   description: string;
   /** Path to which a backup of this name is written. */
   pathOf(name: string): string;
+  /** Whether the file at this path is temporary: `store` moves it elsewhere. */
+  isStaged: boolean;
   /** Moves the complete file to its final place if it is not there yet. */
   store(name: string): Promise<void>;
   /** Lists scheduled backups, oldest first. */
@@ -44,6 +46,7 @@ function folderTarget(folder: string): BackupTarget {
   return {
     description: folder,
     pathOf: (name) => path.join(folder, name),
+    isStaged: false,
     store: () => Promise.resolve(),
     names: async () => scheduled(await readdir(folder)),
     remove: (name) => rm(path.join(folder, name), { force: true }),
@@ -69,6 +72,7 @@ export async function openBackupTarget(config: TargetConfig, clock: Clock): Prom
   return {
     description: describeS3Location(backupUrl.location),
     pathOf,
+    isStaged: true,
     store: async (name) => {
       try {
         await files.put(name, createReadStream(pathOf(name)));

@@ -14,6 +14,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
@@ -177,13 +179,56 @@ test('an interrupted backup or export leaves no file', { skip: missing('mkfifo')
     });
     t.after(() => void child.kill('SIGKILL'));
     await waitUntil('the copy of the database', () =>
-      readdirSync(backups).some((name) => !name.includes('12345678') && statSync(path.join(backups, name)).size > 0),
+      readdirSync(backups).some(
+        (name) => !name.includes('12345678') && !name.includes('later') && statSync(path.join(backups, name)).size > 0,
+      ),
     );
+    writeFileSync(path.join(backups, 'mail.later678.part'), 'of a command that started later');
     child.kill(signal);
     const [, endedBy] = await once(child, 'exit');
     assert.equal(endedBy, signal);
-    assert.deepEqual(readdirSync(backups), ['mail.12345678.part'], command);
+    assert.deepEqual(readdirSync(backups).sort(), ['mail.12345678.part', 'mail.later678.part'], command);
   }
+});
+
+test('a scheduled backup that is interrupted during its upload leaves no file', async (t) => {
+  const { dataDir, json } = commandFolder(t);
+  await json('migrate');
+  const server = createServer((request, response) => {
+    // The upload never gets a response.
+    if (request.method !== 'GET') return;
+    response.writeHead(200, { 'content-type': 'application/xml' }).end('<ListMultipartUploadsResult/>');
+  });
+  const isUploading = new Promise<void>((resolve) => {
+    server.on('request', ({ method }) => {
+      if (method !== 'GET') resolve();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const child = spawn(process.execPath, [PROGRAM, 'backup', '--scheduled'], {
+    env: environment(dataDir, {
+      POSTRIDER_BACKUP_URL: `s3://box/backups?endpoint=${encodeURIComponent(endpoint)}&region=eu-1&style=path`,
+      AWS_ACCESS_KEY_ID: 'AKIATEST',
+      AWS_SECRET_ACCESS_KEY: 'secret',
+    }),
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  t.after(() => void child.kill('SIGKILL'));
+  const ended = once(child, 'exit');
+  await Promise.race([isUploading, ended.then(() => assert.fail('no upload'))]);
+  assert.ok(readdirSync(dataDir).some((name) => name.startsWith('postrider-scheduled-')));
+  child.kill('SIGTERM');
+  assert.deepEqual(await ended, [null, 'SIGTERM']);
+  assert.deepEqual(
+    readdirSync(dataDir).filter((name) => name.startsWith('postrider-scheduled-')),
+    [],
+  );
 });
 
 test('of two backups to one file, one succeeds', async (t) => {
@@ -201,11 +246,14 @@ test('files and folders that cannot be used are named with the reason', async (t
   await json('migrate');
   const loop = path.join(folder, 'loop');
   symlinkSync(loop, loop);
+  const file = path.join(folder, 'file');
+  writeFileSync(file, '');
   for (const [args, message] of [
     [['restore', loop], /loop cannot be read \(ELOOP\); check its path and permissions/],
     [['import', loop], /loop cannot be read \(ELOOP\); check its path and permissions/],
     [['restore', path.join(folder, 'none')], /the file \S+none does not exist/],
     [['backup', path.join(folder, 'none/x')], /the folder \S+none does not exist; create it/],
+    [['backup', path.join(file, 'x')], /a file in \S+file cannot be created \(ENOTDIR\)/],
     [['export', path.join(loop, 'x')], /a file in \S+loop cannot be created \(ELOOP\)/],
   ] as const) {
     const refused = await run([...args], args[0] === 'restore' ? { POSTRIDER_DATA_DIR: path.join(folder, 'new') } : {});

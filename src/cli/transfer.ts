@@ -4,7 +4,6 @@
  * even while the service is running. Stop the service before a move: otherwise mail accepted after the export is missing, and mail sent
  * after the export is sent again by the new service. An import requires a database that no service uses.
  */
-import { existsSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { timeOfId } from '../base/ids.ts';
@@ -26,7 +25,7 @@ import {
 } from '../storage/portable-file.ts';
 import type { PostgresAddress } from '../storage/postgres/url.ts';
 import { assertSecretKeyFits } from '../storage/secret-key.ts';
-import { type BackupResult, type BackupSource, backUp, restore } from '../storage/sqlite/backup.ts';
+import { type BackupResult, type BackupSource, backUp, removeDatabase, restore } from '../storage/sqlite/backup.ts';
 import { type BackupTarget, backupName, openBackupTarget } from './backup-target.ts';
 import { type CommandCall, CommandError, type CommandOutcome, targetFile } from './command.ts';
 import { migrate, withStore } from './store.ts';
@@ -41,7 +40,7 @@ export async function backUpStore(call: CommandCall<BackupOptions>): Promise<Com
   if (call.options.scheduled) return backUpAsScheduled(call);
   const file = targetFile(call, 'backup');
   const backup = await withEmbedded(call, async (source, database) => {
-    const result = await removingUnfinished(file, () => backUp(source, file));
+    const result = await removingUnfinished((onPart) => backUp({ ...source, onPart }, file));
     if (result.lost.length === 0) await recordBackup(database, call.clock.now());
     return result;
   });
@@ -59,8 +58,12 @@ async function backUpAsScheduled(call: CommandCall): Promise<CommandOutcome> {
     await target.clear();
     const backup = await withEmbedded(call, async (source, database) => {
       const written = target.pathOf(file);
-      const result = await removingUnfinished(written, () => backUp(source, written));
-      await target.store(file);
+      const result = await removingUnfinished(async (onPart) => {
+        const completed = await backUp({ ...source, onPart }, written);
+        if (target.isStaged) onPart(written);
+        await target.store(file);
+        return completed;
+      });
       await recordScheduledBackup(database, call.clock.now());
       return result;
     });
@@ -73,17 +76,16 @@ async function backUpAsScheduled(call: CommandCall): Promise<CommandOutcome> {
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-/** Runs `work`, which writes the file under temporary names. If a signal ends the process, removes these: they contain all mail. */
-async function removingUnfinished<T>(file: string, work: () => Promise<T>): Promise<T> {
-  const folder = path.dirname(file);
-  const isTemporary = (name: string): boolean =>
-    name.startsWith(`${path.basename(file)}.`) && /\.part(?:-\w+)?$/.test(name);
-  const names = (): string[] => (existsSync(folder) ? readdirSync(folder).filter(isTemporary) : []);
-  // Those of another command that is running.
-  const others = new Set(names());
+/** Runs `work`, which reports its temporary files. If a signal ends the process, removes these: they contain all mail. */
+async function removingUnfinished<T>(work: (onPart: (file: string) => void) => Promise<T>): Promise<T> {
+  const parts: string[] = [];
   const onSignal = (signal: NodeJS.Signals): void => {
-    for (const name of names()) {
-      if (!others.has(name)) rmSync(path.join(folder, name), { force: true });
+    for (const part of parts) {
+      try {
+        removeDatabase(part);
+      } catch {
+        // The process ends anyway, and the next scheduled backup removes the file.
+      }
     }
     done();
     process.kill(process.pid, signal);
@@ -93,7 +95,7 @@ async function removingUnfinished<T>(file: string, work: () => Promise<T>): Prom
   };
   for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
   try {
-    return await work();
+    return await work((file) => parts.push(file));
   } finally {
     done();
   }
@@ -218,8 +220,8 @@ async function exportEmbedded(call: CommandCall, target: string): Promise<Comman
     const onSnapshot = (raw: DatabaseSync): void => {
       counted = portableTables(raw).map(({ name }) => ({ name, rows: countRows(raw, name) }));
     };
-    const backup = await removingUnfinished(target, () =>
-      backUp({ connection: embedded!, blobs, progress, onSnapshot }, target),
+    const backup = await removingUnfinished((onPart) =>
+      backUp({ connection: embedded!, blobs, progress, onSnapshot, onPart }, target),
     );
     const file = openPortableFile(target);
     try {
@@ -252,7 +254,7 @@ async function exportServer(call: CommandCall, target: string): Promise<CommandO
     try {
       const progress = shownProgress(call);
       const source = { client: connection.client, blobs, nowMs: clock.now(), progress };
-      return await removingUnfinished(target, () => exportFromPostgres(source, target));
+      return await removingUnfinished((onPart) => exportFromPostgres({ ...source, onPart }, target));
     } finally {
       connection.destroy();
     }

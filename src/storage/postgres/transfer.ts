@@ -7,7 +7,7 @@
  * commit. If it fails, the database stays empty, and blobs that were already stored are swept later. Leases from the file are released, so
  * queued mail is sent immediately.
  */
-import { chmodSync, closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import type { Client } from 'pg';
@@ -26,6 +26,7 @@ import {
   type Progress,
   portableTables,
 } from '../portable-file.ts';
+import { createFile, removeDatabase } from '../sqlite/backup.ts';
 import { openSqlite } from '../sqlite/connection.ts';
 
 const ROWS_AT_ONCE = 1_000;
@@ -35,6 +36,8 @@ interface Export {
   blobs: Blobs;
   nowMs: number;
   progress: Progress;
+  /** Called with the temporary file, which contains all mail, before it is created. */
+  onPart?(part: string): void;
 }
 
 /** The numbers of copied rows and blobs, and the keys of blobs that rows reference but that could not be copied. */
@@ -49,7 +52,8 @@ async function isNamed(client: Client, key: string): Promise<boolean> {
 export async function exportFromPostgres(source: Export, file: string): Promise<Exported> {
   if (existsSync(file)) throw new Error(`${file} already exists; choose another file name`);
   const part = `${file}.${randomText(8)}.part`;
-  closeSync(openSync(part, 'wx', 0o600));
+  source.onPart?.(part);
+  createFile(part);
   try {
     const database = openSqlite(part, { readOnly: false });
     migrateSqlite(database, source.nowMs);
@@ -72,7 +76,7 @@ export async function exportFromPostgres(source: Export, file: string): Promise<
     syncDirectory(path.dirname(path.resolve(file)));
     return copied;
   } catch (error) {
-    for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${part}${suffix}`, { force: true });
+    removeDatabase(part);
     throw error;
   }
 }

@@ -54,12 +54,15 @@ export interface BackupSource {
   progress?: Progress;
   /** Called with the database while it shows the snapshot, regardless of concurrent writes. */
   onSnapshot?(raw: DatabaseSync): void;
+  /** Called with the temporary file, which contains all mail, before it is created. */
+  onPart?(part: string): void;
 }
 
 /** Writes a backup to a file that must not exist; the result lists what was lost. */
 export async function backUp(source: BackupSource, file: string): Promise<BackupResult> {
   if (existsSync(file)) throw new Error(alreadyExists(file));
   const part = `${file}.${randomText(8)}.part`;
+  source.onPart?.(part);
   // Created first, so that the copy is private from its first byte.
   createFile(part);
   try {
@@ -77,7 +80,8 @@ export async function backUp(source: BackupSource, file: string): Promise<Backup
 
 const alreadyExists = (file: string): string => `${file} already exists; choose another file name`;
 
-function createFile(file: string): void {
+/** Creates a private file. Throws an error for the operator if that is not possible. */
+export function createFile(file: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
@@ -102,7 +106,7 @@ function giveFinalName(part: string, file: string): void {
 }
 
 /** Removes a database file with the temporary files of SQLite. */
-function removeDatabase(file: string): void {
+export function removeDatabase(file: string): void {
   for (const tail of TAILS) rmSync(`${file}${tail}`, { force: true });
 }
 
