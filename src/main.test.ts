@@ -1,4 +1,4 @@
-/** Output that cannot be written: the exit code reports it, and a command that waits for events ends. */
+/** Output that cannot be written: the exit code reports it, a command that waits for events ends, and a service continues. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,6 +8,8 @@ import type { AddressInfo } from 'node:net';
 import test from 'node:test';
 import { commandFolder } from '../test/kit/command-folder.ts';
 import { environment, PROGRAM } from '../test/kit/start-service.ts';
+import { waitUntil } from '../test/kit/wait-until.ts';
+import { runningService } from './cli/api-client.ts';
 
 const FULL = '/dev/full';
 
@@ -57,6 +59,28 @@ test('output that cannot be written gives exit code 1 and a message', {
 test('a closed output pipe ends a command without a message', async (t) => {
   const { dataDir } = commandFolder(t);
   assert.deepEqual(await run(['--help'], dataDir, { isClosed: true }), { code: 141, errors: '' });
+});
+
+test('a service continues when stdout and stderr are closed', async (t) => {
+  for (const args of [['serve'], ['--json', 'serve']]) {
+    const { dataDir } = commandFolder(t);
+    const child = spawn(process.execPath, [PROGRAM, ...args], {
+      env: environment(dataDir),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    t.after(() => void child.kill('SIGKILL'));
+    child.stdout.destroy();
+    child.stderr.destroy();
+    const ended = once(child, 'exit');
+    const url = await waitUntil('the service', () => {
+      assert.equal(child.exitCode, null, `${args.join(' ')} ended`);
+      const { httpPort = 0 } = runningService(dataDir);
+      return httpPort > 0 && `http://127.0.0.1:${httpPort}`;
+    });
+    assert.equal((await fetch(`${url}/health`)).status, 200);
+    child.kill('SIGTERM');
+    assert.deepEqual(await ended, [0, null], args.join(' '));
+  }
 });
 
 test('listen ends when its output is closed', async (t) => {

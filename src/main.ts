@@ -12,7 +12,7 @@ process.umask(0o077);
 const argv = process.argv.slice(2);
 // The options before a command have no values.
 const isService = argv.find((one) => !one.startsWith('-')) === 'serve';
-let hasLostMessages = false;
+let isStderrLost = false;
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
   // A closed pipe or terminal must not stop a running service.
   if (isService) return;
@@ -23,7 +23,7 @@ process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
   process.exit(1);
 });
 process.stderr.on('error', ({ code }: NodeJS.ErrnoException) => {
-  if (code !== 'EPIPE') hasLostMessages = true;
+  if (code !== 'EPIPE') isStderrLost = true;
 });
 const code = await runCommandLine(argv, process.env, {
   out: (text) => process.stdout.write(text),
@@ -40,4 +40,4 @@ await Promise.all(
 );
 // The events of failed writes come first.
 await new Promise((resolve) => setImmediate(resolve));
-process.exit(hasLostMessages && !isService ? code || 1 : code);
+process.exit(isStderrLost && !isService ? code || 1 : code);
