@@ -17,16 +17,24 @@ send() {
           \"text\": \"Thank you.\", \"templateVariables\": { \"number\": 17 } }"
 }
 
-# curl itself does not retry after a connection that broke: 52 (no response), 55 (while sending), and 56 (while receiving).
+# curl itself does not retry after a connection that broke: 18 (incomplete response), 52 (no response), 55 (while sending), and 56 (while
+# receiving). If the service is still processing the lost request, it returns 409 for up to 30 seconds.
+max_tries=9
 tries=1
-until send; do
+until answer=$(send); do
   code=$?
-  case $code in 52 | 55 | 56) ;; *) exit $code ;; esac
-  [ $tries -lt 5 ] || exit $code
+  case "$code $answer" in
+    18\ * | 52\ * | 55\ * | 56\ * | *DUPLICATE_REQUEST_IN_PROGRESS*) ;;
+    *) tries=$max_tries ;;
+  esac
+  if [ $tries -ge $max_tries ]; then
+    printf '%s\n' "$answer"
+    exit $code
+  fi
   sleep $tries
   tries=$((tries + 1))
 done
-echo
+printf '%s\n' "$answer"
 
 api -G "$POSTRIDER_URL/sandbox/inbox/wait" --data-urlencode "to=$to" -d timeoutSeconds=30 --max-time 40
 echo

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -59,21 +59,56 @@ async function runExample(program: string, ...args: string[]): Promise<void> {
 }
 
 test('curl', { skip: missing('curl') }, () => runExample('sh', 'curl/send.sh'));
-test('curl does not retry a refusal', { skip: missing('curl') }, async () => {
-  const requests: string[] = [];
+/** Runs the curl example against a server that gives these answers to its sends; returns its output and the keys of the sends. */
+async function curlAnsweredBy(...answers: ((response: ServerResponse) => void)[]) {
+  const keys: unknown[] = [];
   const server = createServer((request, response) => {
-    requests.push(request.url ?? '');
-    response.writeHead(401, { 'content-type': 'application/json' }).end('{}');
+    request.resume();
+    if (request.url !== '/send') {
+      response.end('{"subject":"Order 17"}');
+      return;
+    }
+    keys.push(request.headers['idempotency-key']);
+    answers[keys.length - 1]!(response);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   try {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const env = { ...process.env, POSTRIDER_URL: url, POSTRIDER_ID: 'acc_1', POSTRIDER_KEY: 'pr_test_1' };
-    await assert.rejects(run('sh', ['curl/send.sh'], { cwd: examples, env, timeout: 20_000 }));
-    assert.deepEqual(requests, ['/send']);
+    const ran = await run('sh', ['curl/send.sh'], { cwd: examples, env, timeout: 60_000 }).catch((error) => error);
+    return { code: ran.code as number | undefined, stdout: ran.stdout as string, keys };
   } finally {
     server.close();
   }
+}
+
+const answer = (status: number, body: object) => (response: ServerResponse) => {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+};
+const refusal = (status: number, code: string) => answer(status, { error: { code } });
+const accepted = answer(202, { data: { messageId: 'msg_1' } });
+const incomplete = (response: ServerResponse): void => {
+  response.writeHead(202, { 'content-type': 'application/json', 'content-length': '100' });
+  response.write('{"data":', () => response.destroy());
+};
+
+test('curl does not retry a refusal', { skip: missing('curl') }, async () => {
+  for (const [status, code] of [
+    [401, 'UNAUTHORIZED'],
+    [409, 'SUBMISSION_ALREADY_USED'],
+  ] as const) {
+    const refused = await curlAnsweredBy(refusal(status, code));
+    assert.deepEqual([refused.code, refused.keys.length], [22, 1]);
+    assert.match(refused.stdout, new RegExp(code));
+  }
+});
+test('curl repeats an incomplete response and a request in progress with the same key', {
+  skip: missing('curl'),
+}, async () => {
+  const sent = await curlAnsweredBy(incomplete, refusal(409, 'DUPLICATE_REQUEST_IN_PROGRESS'), accepted);
+  assert.equal(sent.code, undefined, sent.stdout);
+  assert.match(sent.stdout, /msg_1[\s\S]*Order 17/);
+  assert.deepEqual([sent.keys.length, new Set(sent.keys).size], [3, 1]);
 });
 test('Python', { skip: missing('python3') }, () => runExample('python3', 'python/send.py'));
 test('PHP', { skip: absent('php', '-r', 'exit(function_exists("curl_init") ? 0 : 1);') }, () =>
