@@ -421,7 +421,12 @@ const MALFORMED: [service: string, content: string, code: number, message: RegEx
     /item 1: reason is "MOOD"/,
   ],
   ['ses', 'BOUNCE,a@x.test\n', 1, /is "a@x\.test"/],
-  ['mailgun', 'address,error\nx,a@x.test\ny,b@x.test\n', 1, /line 2: each of 2 addresses is not valid, for example "x"/],
+  [
+    'mailgun',
+    'address,error\nx,a@x.test\ny,b@x.test\n',
+    1,
+    /line 2: each of 2 addresses is not valid, for example "x"/,
+  ],
   ['postal', 'type,address,keep_until\nrecipient,a@x.test,soon\n', 1, /line 2: keep_until is "soon"/],
   ['postmark', 'name,color\na,b\n', 1, /line 2 has the fields name, color, which match no Postmark export/],
   ['sendgrid', 'status,reason,email,created\n5.1.1,x,a@x.test,1\n', 2, /add --list bounces or --list blocks/],
