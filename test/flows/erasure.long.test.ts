@@ -176,6 +176,7 @@ async function fill(one: World): Promise<{ kept: string[]; delivered: string }> 
   await reaches(api, first.messageId, 'complained');
   const rejected = await send(api, { to: ADDRESS });
   assert.equal(rejected.status, 'suppressed');
+  assert.equal((await api.delete(`/suppressions/${encodeURIComponent(ADDRESS)}`)).status, 200);
   assert.equal((await api.post('/suppressions', { email: ADDRESS, reason: 'complaint' })).status, 201);
   await waitUntil('records of failed requests', async () => {
     const places = await placesOf(LOCAL, { dataDir: service.dataDir, url: one.url });
@@ -273,7 +274,7 @@ for (const dialect of DIALECTS) {
     const changes = (await api.get(`/audit?resourceId=${encodeURIComponent(ADDRESS)}`)).body as unknown as JsonObject[];
     assert.deepEqual(
       changes.map(({ action }) => action),
-      ['suppression.add'],
+      ['suppression.add', 'suppression.delete'],
       'found by the address',
     );
 
