@@ -144,7 +144,8 @@ export function apiTarget(call: ApiCall): ApiTarget {
 
 const isSandboxKey = (apiKey: string): boolean => apiKey.startsWith('pr_test_');
 
-function selectedTarget(call: ApiCall): ApiTarget {
+/** Returns the API that the command calls, with a key of any mode. Throws UsageError if the account or the key is missing. */
+export function selectedTarget(call: ApiCall): ApiTarget {
   const { url, accountId, apiKey } = explicitValues(call);
   if (accountId !== undefined && apiKey !== undefined) return { base: url ?? DEFAULT_URL, accountId, apiKey };
   if (accountId !== undefined) throw new UsageError('--key or POSTRIDER_KEY is required with --id');

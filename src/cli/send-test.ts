@@ -4,7 +4,7 @@
  * interrupting it leaves the message in the queue.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { type ApiClient, type ApiOptions, apiClient, apiTarget, refusal } from './api-client.ts';
+import { type ApiClient, type ApiOptions, apiClient, refusal, selectedTarget } from './api-client.ts';
 import { type CommandCall, CommandError, type CommandOutcome, UsageError } from './command.ts';
 
 export interface SendTestOptions extends ApiOptions {
@@ -88,7 +88,7 @@ function conclusion(messageId: string, { status, nextAttemptAt, timeline }: Mess
 
 export async function sendTest(call: CommandCall<SendTestOptions>, to: string): Promise<CommandOutcome> {
   const { options, streams, json, clock } = call;
-  const api = apiClient(apiTarget({ ...call, options: { ...options, live: true } }));
+  const api = apiClient(selectedTarget({ ...call, options: { ...options, live: true } }));
   if (api.isSandbox)
     throw new UsageError('--send-test requires a live key, because the sandbox does not deliver email');
   const from = options.from ?? (await defaultSender(api));

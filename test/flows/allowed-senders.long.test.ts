@@ -120,7 +120,10 @@ test('the command line creates restricted keys and credentials, and rejects inva
   const listed = (await service.api.get('/smtp-credentials')).body as unknown as Record<string, unknown>[];
   const row = listed.find((one) => one.smtpCredentialId === credential.smtpCredentialId);
   assert.deepEqual(row?.allowedSenders, SENDERS);
-  await assert.rejects(service.cli('key', 'create', accountId, '--allowed-sender', 'nobody'), /ended with 2: .*--allowed-sender /);
+  await assert.rejects(
+    service.cli('key', 'create', accountId, '--allowed-sender', 'nobody'),
+    /ended with 2: .*--allowed-sender /,
+  );
 });
 
 test('a restricted key cannot grant more than it has, and all validation errors are listed', async () => {
