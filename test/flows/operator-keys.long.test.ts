@@ -92,7 +92,7 @@ async function restricts(t: TestContext, service: Service): Promise<void> {
     [['--scope', 'admin'], /--scope="admin" is not valid: use read or write/],
     [['--scope', 'read', '--expires', '2020-01-01T00:00:00Z'], /--expires=.* is in the past: use a future time/],
     [['--scope', 'read', '--expires', 'soon'], /--expires="soon" is not valid: use a future time/],
-    [['--scope', 'read', '--network', '10.1.2.3/8'], /allowedNetworks\[0\] .* use 10\.0\.0\.0\/8/],
+    [['--scope', 'read', '--network', '10.1.2.3/8'], /ended with 2: .*--network .* use 10\.0\.0\.0\/8/],
     [[], /--scope <scope> is required|--scope is required/],
   ] as const)
     await assert.rejects(service.cli('operator-key', 'create', '--name', 'x', ...options), message);
