@@ -6,7 +6,7 @@
  * suppression with a stronger reason or a later expiry replaces the existing one.
  */
 import { parseAddress, sameAddressKey } from '../mail/address.ts';
-import type { SuppressionReason } from '../suppressions/suppressions.ts';
+import { REASON_STRENGTH, type SuppressionReason } from '../suppressions/suppressions.ts';
 import { type ApiClient, type ApiOptions, apiClient, apiTarget, RefusedCall, refusal } from './api-client.ts';
 import { type CommandCall, CommandError, type CommandOutcome, table, UsageError } from './command.ts';
 import { fileRows } from './import-files.ts';
@@ -19,9 +19,6 @@ const PROBLEMS_LISTED = 20;
 const INVALID_ADDRESS = 'addresses that are not valid';
 const ADDRESS_CHARACTERS_LISTED = 100;
 const LIVE_ONLY_DOMAINS = 'domains, which a sandbox key cannot add (add --live, or use a live key)';
-
-/** The same order as that of the suppressions of the service. */
-const STRENGTH: Record<SuppressionReason, number> = { manual: 1, bounce: 2, unsubscribe: 3, complaint: 4 };
 
 export interface ImportOptions extends ApiOptions, Choices {
   yes?: boolean;
@@ -60,7 +57,7 @@ interface WantedChanges {
 }
 
 function mergeEntries(a: Entry, b: Entry): Entry {
-  const winner = STRENGTH[b.reason] > STRENGTH[a.reason] ? b : a;
+  const winner = REASON_STRENGTH[b.reason] > REASON_STRENGTH[a.reason] ? b : a;
   const isEndless = a.expiresAt === undefined || b.expiresAt === undefined;
   const expiresAt = isEndless ? undefined : [a.expiresAt!, b.expiresAt!].sort().at(-1);
   return { reason: winner.reason, expiresAt };
@@ -227,7 +224,7 @@ async function planOf(api: ApiClient, wanted: WantedChanges, isReplacing: boolea
       if (!entry) continue;
       unlisted.delete(email);
       const isLonger = expiresAt !== null && (entry.expiresAt === undefined || entry.expiresAt > expiresAt);
-      if (isLonger || STRENGTH[entry.reason] > STRENGTH[reason]) plan.strengthened.push([email, entry]);
+      if (isLonger || REASON_STRENGTH[entry.reason] > REASON_STRENGTH[reason]) plan.strengthened.push([email, entry]);
       else plan.present += 1;
     }
   }

@@ -34,10 +34,15 @@ export interface SuppressionEntry extends ListKey, Suppression {}
 /** An entry that was found; `isErased` if only the hash of its address is stored. */
 export type FoundSuppression = Suppression & { isErased?: true };
 
-/** Of two reasons for the same address, the one with the larger number stays. */
-const STRENGTH: Readonly<Record<SuppressionReason, number>> = { manual: 1, bounce: 2, unsubscribe: 3, complaint: 4 };
+/** Ranks the reasons for an address: the one with the larger number stays. */
+export const REASON_STRENGTH: Readonly<Record<SuppressionReason, number>> = {
+  manual: 1,
+  bounce: 2,
+  unsubscribe: 3,
+  complaint: 4,
+};
 const strength = (column: string): string => {
-  const cases = Object.entries(STRENGTH).map(([reason, number]) => `WHEN '${reason}' THEN ${number}`);
+  const cases = Object.entries(REASON_STRENGTH).map(([reason, number]) => `WHEN '${reason}' THEN ${number}`);
   return `(CASE ${column} ${cases.join(' ')} END)`;
 };
 const IN_FORCE = '(suppression.expires_at IS NULL OR suppression.expires_at > excluded.created_at)';
@@ -58,7 +63,7 @@ const UPSERT = `INSERT INTO suppression (account_id, mode, email, reason, source
 
 /** Returns the entry for an address that is suppressed for two reasons: with the stronger reason and the later expiry. */
 export function mergedEntry<T extends Suppression>(one: T, other: T): T {
-  const stronger = STRENGTH[other.reason] > STRENGTH[one.reason] ? other : one;
+  const stronger = REASON_STRENGTH[other.reason] > REASON_STRENGTH[one.reason] ? other : one;
   const expiresAt =
     one.expiresAt === null || other.expiresAt === null ? null : Math.max(one.expiresAt, other.expiresAt);
   return { ...stronger, expiresAt };
@@ -197,7 +202,7 @@ function withoutMark({ isErased: _, ...entry }: FoundSuppression): Suppression {
   return entry;
 }
 
-/** Adds addresses, or merges them with their entries: see `suppress`. Returns how many addresses were added or changed. */
+/** Adds different addresses, or merges them with their entries: see `suppress`. Returns how many were added or changed. */
 export const importOperation = operation(
   'suppressions.import',
   'write',
@@ -212,16 +217,17 @@ export const importOperation = operation(
     const known = await Promise.all(
       suppressions.map(({ email, addressHash }) => findSuppression(tx, { ...list, email, addressHash, nowMs })),
     );
-    const before = new Map(suppressions.map(({ email }, index) => [email, known[index]]));
-    const wanted = suppressions.filter(({ email }) => !before.get(email)?.isErased);
-    const stored = await suppress(
+    const changed = suppressions.filter((one, index) => {
+      const entry = known[index];
+      if (entry === undefined) return true;
+      const { reason, expiresAt } = mergedEntry<Suppression>(entry, one);
+      return !entry.isErased && (reason !== entry.reason || expiresAt !== entry.expiresAt);
+    });
+    await suppress(
       tx,
-      wanted.map((one) => ({ ...list, ...one })),
+      changed.map((one) => ({ ...list, ...one })),
     );
-    return stored.filter(({ email, reason, expiresAt }) => {
-      const entry = before.get(email);
-      return entry?.reason !== reason || entry.expiresAt !== expiresAt;
-    }).length;
+    return changed.length;
   },
 );
 

@@ -10,6 +10,7 @@ export {
   importOperation,
   type ListedAddress,
   type ListKey,
+  REASON_STRENGTH,
   SUPPRESSION_REASONS,
   type Suppression,
   type SuppressionEntry,
