@@ -9,12 +9,14 @@ import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { seedMail } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import { type WebhookCatcher, webhookCatcher } from '../../test/kit/webhook-catcher.ts';
+import { changedBy, systemOrigin } from '../audit/audit.ts';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { EVENT_TYPES, sampleEvent } from '../events/events.ts';
 import { parseCidrs } from '../net/address-guard.ts';
 import { checkUrl } from '../net/guarded-connector.ts';
 import { type HttpClient, openHttpClient } from '../net/http-client.ts';
+import { replaceEndpointOperation } from '../webhooks/store.ts';
 import { startWebhooks, type Webhooks } from '../webhooks/worker.ts';
 import { webhookRoutes } from './webhooks.ts';
 
@@ -499,6 +501,19 @@ test('a webhook in a format that no event could reach is refused', async () => {
   const left = await patch(made.webhookId, { events: ['Bounce'] });
   assert.equal(left.body.error.details[0].field, 'formatEvents', 'no name of a bounce was chosen');
   assert.equal((await patch(made.webhookId, { events: ['Open'] })).status, 200, 'added events bring their names');
+  const nowMs = Date.now();
+  await changedBy(app.temp.database, systemOrigin(nowMs)).execute(replaceEndpointOperation, {
+    id: made.webhookId,
+    accountId: 'acc_one',
+    mode: 'live',
+    url: hook.url,
+    events: JSON.stringify(['Open']),
+    enabled: null,
+    format: { name: 'resend', events: '[]' },
+    secretSealed: null,
+    nowMs,
+  });
+  assert.equal((await patch(made.webhookId, { enabled: false })).status, 200, 'as an earlier version stored it');
 });
 
 test('concurrent PATCHes of different fields are all kept', async () => {

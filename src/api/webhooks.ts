@@ -186,11 +186,13 @@ function ownIssues(fields: Partial<WrittenFields>, present?: EndpointRow): Issue
   return issues;
 }
 
-/** Returns the issue of a format in which no event would be posted. */
+/** Returns the issue of a format in which no event would be posted, if the request changes the format or the events. */
 function formatIssues(
   fields: Pick<WrittenFields, 'events' | 'format' | 'formatEvents'>,
   present?: EndpointRow,
 ): Issue[] {
+  const isKept = present !== undefined && !fields.format && JSON.stringify(fields.events) === present.events;
+  if (isKept) return [];
   const format = fields.format ? formatOf(fields.format, fields) : present && keptFormat(present, fields).format;
   if (!format) return [];
   const covered = resendNamesOf(fields.events);
