@@ -108,7 +108,7 @@ interface SendStateOptions {
   nowMs: number;
   /** Whether the same command that is running in another process is another send, without state. By default it is refused. */
   allowsConcurrent?: boolean;
-  /** How long after its start a run can be resumed. */
+  /** Time after its start in which a run can be resumed; 23 hours by default. */
   usefulMs?: number;
 }
 

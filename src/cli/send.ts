@@ -32,7 +32,7 @@ import { openSendState, type SendState } from './send-state.ts';
 
 /** Upload URLs that expire are renewed; this ends a send whose connection is too slow for a single file. */
 const MAX_ROUNDS = 5;
-/** How long an interrupted send without uploads can be resumed: later, the same command may be a new email, for example from a timer. */
+/** An interrupted send without uploads can be resumed for this time. Later, the same command may be a new email, for example of a timer. */
 const INLINE_USEFUL_MS = 10 * 60_000;
 
 interface Submission {

@@ -84,7 +84,7 @@ async function removingUnfinished<T>(work: (onPart: (file: string) => void) => P
       try {
         removeDatabase(part);
       } catch {
-        // The process ends anyway, and the next scheduled backup removes the file.
+        // The process ends anyway, and the operator sees the file.
       }
     }
     done();

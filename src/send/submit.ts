@@ -234,8 +234,8 @@ function hashOf(submission: Submission): Uint8Array {
 }
 
 /**
- * Returns the requested delivery reports in an order that does not depend on that of the recipients. ENVID is left out, because a client can
- * generate it for each attempt.
+ * Returns the requested delivery reports in an order that does not depend on that of the recipients. ENVID is left out, because a client
+ * can generate it for each attempt.
  */
 function reportsOf({ ret, recipients }: RequestedReports): unknown {
   const byRecipient = [...recipients].toSorted(([one], [other]) => (one < other ? -1 : 1));

@@ -150,7 +150,7 @@ export function createRender(htmlToText: (html: string) => string): (mail: MailT
   };
 }
 
-/** Returns the parts with NUL, which filters such as base64_decode can create. The caller checks the subject for every control character. */
+/** Returns the parts with NUL, which filters such as base64_decode can create. The caller checks the subject for control characters. */
 function nulIssues(source: MailToRender, rendered: RenderedMail): Issue[] {
   return (['html', 'text'] as const)
     .filter((field) => source[field] !== undefined && rendered[field]?.includes('\0'))

@@ -1,5 +1,5 @@
 /**
- * What the Resend interface sends: attachments of older SDKs, the published senders of templates, and strict batches near a quota.
+ * Tests sends of the Resend interface: attachments of older SDKs, the published senders of templates, and strict batches near a quota.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * clients/typescript without a service: answers that Postrider would not send, retries whose first try took effect, and calls that cannot be
- * sent. All are reported as PostriderError.
+ * Tests clients/typescript without a service: answers that Postrider would not send, retries whose first try took effect, and calls that
+ * cannot be sent. All are reported as PostriderError.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

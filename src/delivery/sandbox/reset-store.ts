@@ -97,7 +97,7 @@ async function removeOthers(tx: Transaction, { accountId, limit, kinds }: ResetS
     accountId,
     limit,
   );
-  // Their answers name messages that no longer exist.
+  // A stored response names messages that no longer exist.
   removed += await tx.run(
     `DELETE FROM idempotency WHERE account_id = ? AND mode = 'sandbox' AND (endpoint, key) IN
        (SELECT endpoint, key FROM idempotency WHERE account_id = ? AND mode = 'sandbox' LIMIT ?)`,

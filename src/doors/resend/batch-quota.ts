@@ -32,8 +32,8 @@ async function unsent<T>({ database, clock }: ResendDoorDeps, caller: Caller, bo
 }
 
 /**
- * Returns the failure of a batch whose emails do not all fit into the quotas of a live account. The sends themselves decide: other sends can
- * use up a quota after this check. Sandbox messages have counts of their own, which only the sends check.
+ * Returns the failure of a batch whose emails do not all fit into the quotas of a live account. The sends themselves decide: other sends
+ * can use up a quota after this check. Sandbox messages have counts of their own, which only the sends check.
  */
 export async function batchQuotaFailure(
   deps: ResendDoorDeps,
@@ -57,7 +57,7 @@ export async function batchQuotaFailure(
   return refusal;
 }
 
-/** Returns the seconds after which a message that was refused by a quota can be repeated. Results of a batch name the quota in the message. */
+/** Returns the seconds after which an email that a quota refused can be repeated. Results of a batch name the quota in the message. */
 export function quotaRetrySeconds({ clock }: Pick<ResendDoorDeps, 'clock'>, message: string): number {
   const quota: QuotaName = /messagesPerMonth/.test(message) ? 'messagesPerMonth' : 'messagesPerDay';
   return Math.ceil(resetsInMs(quota, clock.now()) / 1000);

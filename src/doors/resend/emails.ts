@@ -1,6 +1,7 @@
 /**
  * The /emails endpoints: sent emails, with one entry for each email, not for each recipient. The last event of an email is the worst event
- * of its recipients. A list does not distinguish failed from bounced emails, which would need a read for each of them. HTML, text, and files are read from the stored content, as long as it is retained.
+ * of its recipients. A list does not distinguish failed from bounced emails, which would need a read for each of them.
+ * HTML, text, and files are read from the stored content, as long as it is retained.
  */
 import { hash } from 'node:crypto';
 import type { Readable } from 'node:stream';

@@ -1,7 +1,8 @@
 /**
  * Implements Resend's /templates: stored templates with a draft and a published version. Sends use the published version. The alias of a
- * template is its name in Postrider's API; a template without an alias gets its name in this API, or one that starts with it if that name is
- * taken or becomes the alias of another template. The name in this API, the default sender, and the reply addresses are stored with the template.
+ * template is its name in Postrider's API. A template without an alias has the name of this API there, or one that starts with it if that
+ * name is taken or becomes the alias of another template. The name in this API, the default sender, and the reply addresses are stored with
+ * the template.
  */
 import { randomBytes } from 'node:crypto';
 import type { Static } from 'typebox';
@@ -236,8 +237,8 @@ function changedExtra(change: Change, current: Extra | undefined): Extra {
 }
 
 /**
- * Returns the name in Postrider's API for a draft. Templates of this API can have the same name, but a name can only change with the name or
- * the alias.
+ * Returns the name in Postrider's API for a draft. Templates of this API can have the same name, but a name can only change with the name
+ * or the alias.
  */
 function postriderName(extra: Extra, current: FoundTemplate | undefined): string {
   if (extra.alias !== null) return extra.alias;

@@ -1,6 +1,6 @@
 /**
- * Pages of lists: `PageSize` and `NextToken`, which is the cursor of Postrider's list. A list that joins several lists of Postrider reads them
- * one after the other, and its tokens also contain the number of the list.
+ * Pages of lists: `PageSize` and `NextToken`, which is the cursor of Postrider's list. A list that joins several lists of Postrider reads
+ * them one after the other, and its tokens also contain the number of the list.
  */
 import { ok, type Result } from '../../base/failure.ts';
 import { invalidField, type SesContext } from './endpoint.ts';
