@@ -64,7 +64,11 @@ export async function serve(
   const providerFile = openProviderFile(config);
   // A supervisor has checked them already, and its other processes may be using them.
   if (supervisorPid === undefined && !hasEverServed(config.dataDir)) await assertPortsFree(config);
+  let isBroken = false;
   const onBroken = (reason: string): void => {
+    // A failed disk is noticed by the database and by the content; the first one names the cause.
+    if (isBroken) return;
+    isBroken = true;
     log.fatal({ reason }, 'fatal error; the process ends');
     broken.resolve(reason);
   };
