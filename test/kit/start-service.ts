@@ -170,8 +170,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     child.stderr?.on('data', (chunk) => {
       log += chunk;
     });
+    // With `exit` instead of `close`, the last lines of the log could still be in the pipe.
     ended = new Promise((resolve) => {
-      child.once('exit', (code, signal) => {
+      child.once('close', (code, signal) => {
         exit = { code, signal };
         resolve(exit);
       });
