@@ -88,11 +88,12 @@ async function send(to: string, extra: JsonObject = {}): Promise<string> {
 
 /** The message once it has this event, and the details of the event. */
 async function outcome(messageId: string, eventType: string): Promise<{ message: JsonObject; event: JsonObject }> {
-  return waitUntil(`${eventType} of ${messageId}`, async () => {
-    const { body } = await service.api.get(`/messages/${messageId}`);
-    const event = (body.timeline as JsonObject[]).find((one) => one.eventType === eventType);
-    return event && { message: body, event };
-  });
+  const read = async () => (await service.api.get(`/messages/${messageId}`)).body;
+  const event = await waitUntil(`${eventType} of ${messageId}`, async () =>
+    ((await read()).timeline as JsonObject[]).find((one) => one.eventType === eventType),
+  );
+  // A response may show an event of a newer status than its own (findMessageOperation).
+  return { message: await read(), event };
 }
 
 const arrivedAt = (sink: SmtpSink, to: string): boolean => sink.messages.some((one) => one.to.includes(to));
