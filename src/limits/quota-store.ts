@@ -12,6 +12,11 @@ import { rowset } from '../storage/rows.ts';
 import { QUOTA_NAMES, type QuotaName, type SetLimits } from './account-limits.ts';
 
 const DAY_MS = 86_400_000;
+/**
+ * A send is counted when it is stored, which can be seconds after it arrived, and the clocks of nodes differ: times up to this long before
+ * the counted period belong to that period. Earlier times start a period, because a clock was wrong or a sandbox clock was reset.
+ */
+const LATE_MS = 3_600_000;
 /** Percentages at which the account is notified, the highest first. */
 const LEVELS = [100, 80] as const;
 
@@ -56,6 +61,13 @@ export function periodOf(quota: QuotaName, nowMs: number): { startMs: number; en
   const now = new Date(nowMs);
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
   return { startMs: Date.UTC(year, month), endMs: Date.UTC(year, month + 1) };
+}
+
+/** Returns the count of the period of this time, which is empty if the period is a new one. */
+function countAt(quota: QuotaName, stored: Count, nowMs: number): Count {
+  const isLate = nowMs < stored.startMs && stored.startMs - nowMs <= LATE_MS;
+  const { startMs } = periodOf(quota, nowMs);
+  return isLate || stored.startMs === startMs ? stored : { startMs, used: 0, level: 0, notified: 0 };
 }
 
 /** Returns the highest percentage in LEVELS that this use reaches; 0 if none. A quota of 0 is always used up. */
@@ -191,12 +203,12 @@ function countMessages(
 ): QuotaReached | undefined {
   let reached: QuotaReached | undefined;
   for (const quota of QUOTA_NAMES) {
-    const { startMs, endMs } = periodOf(quota, nowMs);
-    if (counts[quota].startMs !== startMs) counts[quota] = { startMs, used: 0, level: 0, notified: 0 };
+    const count = countAt(quota, counts[quota], nowMs);
+    counts[quota] = count;
     const most = set[quota];
-    const count = counts[quota];
     if (most === undefined || count.used + messages <= most) continue;
     count.level = 100;
+    const { endMs } = periodOf(quota, count.startMs);
     reached = { quota, most, used: count.used, asked: messages, resetsInMs: endMs - nowMs };
   }
   if (reached !== undefined) return reached;
@@ -210,8 +222,9 @@ function countMessages(
 }
 
 /**
- * Starts counting when an operator sets a quota: live messages that were accepted earlier in the period count too, up to the quota. The
- * caller holds the lock on the account's row. Sandbox messages are counted from their next send.
+ * Starts counting when an operator sets a quota: live messages that were accepted earlier in the period count too, up to the quota. A count
+ * of this period never decreases, because it includes messages whose records were deleted since. Of a quota that was removed, the account
+ * gets no more notices. The caller holds the lock on the account's row. Sandbox messages are counted from their next send.
  */
 export async function recountQuotas(
   tx: Transaction,
@@ -224,19 +237,21 @@ export async function recountQuotas(
   );
   const counts = countsOf(row);
   for (const quota of QUOTA_NAMES) {
-    const { startMs } = periodOf(quota, nowMs);
+    const before = countAt(quota, counts[quota], nowMs);
     const most = limits[quota];
-    if (most === undefined) continue;
+    if (most === undefined) {
+      counts[quota] = { ...before, level: Math.min(before.level, before.notified) };
+      continue;
+    }
     const counted = await tx.get<{ n: number }>(
       `SELECT count(*) AS n FROM (SELECT 1 FROM message WHERE account_id = ? AND mode = 'live' AND id >= ? LIMIT ?) m`,
       accountId,
-      idFloor('msg', startMs),
+      idFloor('msg', before.startMs),
       most,
     );
-    const before = counts[quota].startMs === startMs ? counts[quota] : { startMs, used: 0, level: 0, notified: 0 };
-    const used = counted?.n ?? 0;
+    const used = Math.max(before.used, counted?.n ?? 0);
     const level = levelOf(used, most);
-    counts[quota] = { startMs, used, level, notified: Math.min(before.notified, level) };
+    counts[quota] = { ...before, used, level, notified: Math.min(before.notified, level) };
   }
   await writeCounts(tx, owner, counts);
 }
@@ -257,7 +272,7 @@ export const quotaUsageOperation = operation(
     const counts = countsOf(row);
     const usedOf = (quota: QuotaName): number | null => {
       if (set[quota] === undefined) return null;
-      return counts[quota].startMs === periodOf(quota, nowMs).startMs ? counts[quota].used : 0;
+      return countAt(quota, counts[quota], nowMs).used;
     };
     return { messagesPerDay: usedOf('messagesPerDay'), messagesPerMonth: usedOf('messagesPerMonth') };
   },
@@ -288,7 +303,8 @@ export const quotaNoticesOperation = operation(
       const counts = countsOf({ accountId, ...row });
       return QUOTA_NAMES.flatMap((quota) => {
         const { level, notified, used, startMs } = counts[quota];
-        return level > notified ? [{ accountId, quota, level, most: set[quota] ?? 0, used, startMs }] : [];
+        const most = set[quota];
+        return most !== undefined && level > notified ? [{ accountId, quota, level, most, used, startMs }] : [];
       });
     });
   },

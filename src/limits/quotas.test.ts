@@ -2,14 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
-import { seedMail } from '../../test/kit/seed-mail.ts';
+import { acceptance, seedMail } from '../../test/kit/seed-mail.ts';
 import { DIALECTS, tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccount, setAccountOperation } from '../accounts/accounts.ts';
 import { silentLog } from '../base/log.ts';
 import type { Notice } from '../base/notice.ts';
+import { removeEmailsOperation } from '../messages/messages.ts';
+import { acceptOperation } from '../send/acceptance.ts';
 import type { SetLimits } from './limits.ts';
 import { startQuotaNotices } from './quota-notices.ts';
-import { periodOf, quotaExceeded } from './quota-store.ts';
+import { periodOf, quotaExceeded, quotaNoticesOperation, quotaUsageOperation } from './quota-store.ts';
 
 const DAY = 86_400_000;
 const NOON = Date.UTC(2026, 1, 27, 12);
@@ -86,6 +88,77 @@ for (const dialect of DIALECTS) {
       assert.equal((await send(3)).stored, true, 'March');
       assert.equal((await send(1)).quota?.quota, 'messagesPerMonth');
     } finally {
+      await temp.close();
+    }
+  });
+
+  test(`a send that arrived before midnight and is stored after it counts in the new period (${dialect})`, async () => {
+    const { temp, clock, send, set } = await rig(dialect);
+    try {
+      clock.advance(Date.UTC(2026, 2, 1) - NOON);
+      await set({ messagesPerDay: 10, messagesPerMonth: 10 });
+      assert.equal((await send(9)).stored, true);
+      clock.advance(-100);
+      assert.equal((await send(1)).stored, true, 'stored late');
+      const late = await send(1);
+      assert.deepEqual([late.quota?.used, late.quota?.resetsInMs], [10, 31 * DAY + 100]);
+      clock.advance(100);
+      assert.equal((await send(1)).quota?.used, 10);
+      clock.advance(-DAY / 2);
+      assert.equal((await send(10)).stored, true, 'a clock that was set back by hours starts a period');
+      assert.equal((await send(1)).quota?.used, 10);
+    } finally {
+      await temp.close();
+    }
+  });
+
+  test(`setting a quota keeps the counts of messages that no longer exist (${dialect})`, async () => {
+    const { temp, database, clock, accountId, send, set } = await rig(dialect);
+    const recipients = Array.from({ length: 10 }, (_, index) => `r${index}@example.com`);
+    const suppressed = acceptance({ accountId, recipients, nowMs: clock.now() });
+    for (const recipient of suppressed.emails[0]!.recipients) recipient.simulateSuppressed = true;
+    const usage = () => database.execute(quotaUsageOperation, { accountId, nowMs: clock.now() });
+    try {
+      await set({ messagesPerMonth: 10 });
+      await database.execute(acceptOperation, suppressed);
+      const expired = { beforeMs: clock.now() + DAY, afterSeq: 0, limit: 10 };
+      assert.equal((await database.execute(removeEmailsOperation, expired)).count, 1);
+      await set({ messagesPerDay: 20 });
+      assert.deepEqual(
+        await usage(),
+        { messagesPerDay: 10, messagesPerMonth: 10 },
+        'also the count of the day continues',
+      );
+      assert.equal((await send(1)).quota?.quota, 'messagesPerMonth');
+      await set({ messagesPerMonth: 5 });
+      await set({ messagesPerMonth: 12 });
+      assert.equal((await usage()).messagesPerMonth, 10, 'a lower quota in between changes no count');
+      assert.equal((await send(3)).stored, false);
+      assert.equal((await send(2)).stored, true);
+    } finally {
+      await temp.close();
+    }
+  });
+
+  test(`the account is not notified of a quota that was removed (${dialect})`, async () => {
+    const { temp, database, send, set } = await rig(dialect);
+    const mails: Notice[] = [];
+    const notify = async (notice: Notice) => void mails.push(notice);
+    const notices = startQuotaNotices({ database, log: silentLog, notify, roundMs: 1e9 });
+    const subjects = async () => {
+      await notices.run();
+      return mails.splice(0).map(({ subject }) => subject);
+    };
+    try {
+      await set({ messagesPerDay: 10, messagesPerMonth: 10 });
+      await send(10);
+      await set({ messagesPerDay: null });
+      assert.deepEqual(await subjects(), ['You have used up your messages for this month']);
+      assert.deepEqual(await database.execute(quotaNoticesOperation, 10), []);
+      await set({ messagesPerDay: 10 });
+      assert.deepEqual(await subjects(), ['You have used up your messages for this day'], 'it is set again');
+    } finally {
+      await notices.stop();
       await temp.close();
     }
   });
