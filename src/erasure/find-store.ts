@@ -95,15 +95,22 @@ export const findMessagesOperation = operation(
   },
 );
 
-/** Finds inbound mail from or to the address that has no record yet: it waits, or Postrider could not process it. */
+/** SQL: the row of inbound mail has no record. */
+export const WITHOUT_RECORD = `(status <> 'kept' OR NOT EXISTS (SELECT 1 FROM inbound_message i WHERE i.id = inbound_mail.id))`;
+
+/**
+ * Finds inbound mail from or to the address that has no record: it waits, Postrider could not process it, or its record was deleted before
+ * its bytes.
+ */
 export const findReceivingOperation = operation(
   'erasure.findReceiving',
   'search',
   async (tx, look: Look): Promise<Found<{ id: string }>> => {
     const mentions = createMentions(look.address);
-    const scanned = await tx.all<{ id: string; status: string | null; envelopeFrom: string; recipient: string }>(
+    const scanned = await tx.all<{ id: string; isFound: number; envelopeFrom: string; recipient: string }>(
       // The status is after the content in a row, so only that of the account's own mail is read.
-      `SELECT id, CASE WHEN account_id = ? AND mode = ? THEN status END AS status, envelope_from AS "envelopeFrom", recipient
+      `SELECT id, CASE WHEN account_id = ? AND mode = ? THEN CASE WHEN ${WITHOUT_RECORD} THEN 1 ELSE 0 END ELSE 0 END AS "isFound",
+         envelope_from AS "envelopeFrom", recipient
        FROM inbound_mail WHERE id > ? ORDER BY id LIMIT ?`,
       look.accountId,
       look.mode,
@@ -112,8 +119,8 @@ export const findReceivingOperation = operation(
     );
     return select(look, scanned, {
       keyOf: ({ id }) => [id],
-      find: ({ id, status, ...row }) => {
-        if (status === null || status === 'kept') return undefined;
+      find: ({ id, isFound, ...row }) => {
+        if (isFound === 0) return undefined;
         return [row.envelopeFrom, row.recipient].some((text) => mentions.isAddress(text)) ? { id } : undefined;
       },
     });

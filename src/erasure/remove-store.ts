@@ -7,7 +7,15 @@ import { DELIVERY_WORK, dropContents } from '../messages/messages.ts';
 import { locked, operation, type SqlValue, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import { HELD } from '../work/work.ts';
-import { type FoundMessage, isMentioned, type Key, TEXT_TABLES, type TextPart, type TextTable } from './find-store.ts';
+import {
+  type FoundMessage,
+  isMentioned,
+  type Key,
+  TEXT_TABLES,
+  type TextPart,
+  type TextTable,
+  WITHOUT_RECORD,
+} from './find-store.ts';
 import { createMentions, ERASED, type Mentions } from './mentions.ts';
 import { type HeldErasure, hold, type Progress, type Removed, recordProgress } from './store.ts';
 
@@ -225,7 +233,7 @@ async function cleanFiles(tx: Transaction, mentions: Mentions, emailSeq: number)
   }
 }
 
-/** Deletes inbound mail that was not processed, with its work rows. If a worker holds one of them, the outcome is `busy`. */
+/** Deletes inbound mail without a record, with its work rows. If a worker holds one of them, the outcome is `busy`. */
 export const removeReceivingOperation = operation(
   'erasure.removeReceiving',
   'write',
@@ -236,7 +244,7 @@ export const removeReceivingOperation = operation(
       const held = await tx.get('SELECT 1 AS found FROM work WHERE kind = ? AND subject = ?', INBOUND_WORK, id);
       if (held !== undefined) return { outcome: 'busy' };
     }
-    const blobKeys = await removeMessages(tx, ids, " AND status <> 'kept'");
+    const blobKeys = await removeMessages(tx, ids, `AND ${WITHOUT_RECORD}`);
     const progress = added(step.progress, { messages: 0, events: 0, inboundMessages: 0, blobKeys });
     await recordProgress(tx, step, progress);
     return { outcome: 'done', progress };

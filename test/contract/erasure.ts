@@ -28,7 +28,7 @@ import {
   startErasureOperation,
 } from '../../src/erasure/store.ts';
 import { storedAnswerOperation } from '../../src/idempotency/idempotency.ts';
-import { storeInboundOperation } from '../../src/inbound/store.ts';
+import { storeInboundOperation, storeKeptOperation } from '../../src/inbound/store.ts';
 import { findMessageOperation, listMessagesOperation } from '../../src/messages/api-store.ts';
 import { findEmailOperation } from '../../src/messages/email-store.ts';
 import { createShareOperation, isSharedOperation } from '../../src/messages/share-store.ts';
@@ -118,6 +118,8 @@ export const erasure: Scenario = async (stage) => {
     nowMs,
   };
   await stage.act(storeInboundOperation, [received]);
+  const withoutRecord = { ...received, id: stage.id('inb') };
+  await stage.act(storeKeptOperation, withoutRecord);
 
   const link = { ...owner, id: stage.id('shr'), messageId: adaId };
   const who = { createdByKind: 'key', createdById: 'key_1', createdByName: null } as const;
@@ -168,8 +170,9 @@ export const erasure: Scenario = async (stage) => {
   assert.deepEqual(left.found, []);
 
   const receiving = await stage.act(findReceivingOperation, { ...look, rows: 1_000 });
-  assert.deepEqual(receiving.found, [{ id: inboundId }]);
-  await stage.act(removeReceivingOperation, { ...step, progress, ids: [inboundId] });
+  const receivedIds = receiving.found.map((one) => one.id).sort();
+  assert.deepEqual(receivedIds, [inboundId, withoutRecord.id].sort(), 'also mail whose record was deleted');
+  await stage.act(removeReceivingOperation, { ...step, progress, ids: receivedIds });
   assert.deepEqual((await stage.act(findReceivingOperation, { ...look, rows: 1_000 })).found, []);
   const inbound = await stage.act(findInboundOperation, look);
   assert.deepEqual(inbound.found, []);
