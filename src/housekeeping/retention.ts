@@ -50,7 +50,7 @@ export function removeContent(round: Round, nowMs: number, contentMs: number): P
   return removeUntilShort(round, () => round.database.execute(removeContentOperation, batch));
 }
 
-/** The content of inbound mail is deleted with its bytes, the remaining record with the events. */
+/** The content of inbound mail expires with its bytes, the remaining record with the events. Bytes are not kept without their record. */
 export async function removeInboundMessages(
   round: Round,
   { contentBeforeMs, beforeMs }: { contentBeforeMs: number; beforeMs: number },
@@ -59,9 +59,7 @@ export async function removeInboundMessages(
   await removeUntilShort(round, async () => ({
     count: await database.execute(forgetInboundOperation, { beforeMs: contentBeforeMs, limit: BATCH }),
   }));
-  return removeUntilShort(round, async () => ({
-    count: await database.execute(removeInboundMessagesOperation, { beforeMs, limit: BATCH }),
-  }));
+  return removeUntilShort(round, () => database.execute(removeInboundMessagesOperation, { beforeMs, limit: BATCH }));
 }
 
 /** Partitions of a shared database: created in advance, and dropped once an entire week has expired. */

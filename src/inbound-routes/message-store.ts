@@ -1,8 +1,9 @@
 /**
  * Stores the messages of inbound routes with their event data. A message is recorded once, in one transaction with its event, its webhooks,
  * and the deletion of its work row. The bytes stay in src/inbound until their content expires. The text is then removed from the record,
- * and the remaining record and the event are kept as long as other events.
+ * and the remaining record and the event are kept as long as other events. Retention uses real time in both modes.
  */
+import { timeOfId } from '../base/ids.ts';
 import type { Mode, Owner } from '../base/mode.ts';
 import { appendEvents, inboundTopic } from '../events/events.ts';
 import type {
@@ -10,6 +11,7 @@ import type {
   keepInboundOperation,
   NewInbound,
   RecordedFindings,
+  removeRecordedOperation,
   storeKeptOperation,
 } from '../inbound/inbound.ts';
 import { sameAddressKey } from '../mail/address.ts';
@@ -20,6 +22,7 @@ import { insertMany, rowset, table } from '../storage/rows.ts';
 const inboundOperations = {
   end: () => findOperation('inbound.keep') as typeof keepInboundOperation,
   store: () => findOperation('inbound.storeKept') as typeof storeKeptOperation,
+  remove: () => findOperation('inbound.removeRecorded') as typeof removeRecordedOperation,
 };
 
 /** Whether a message caused an event, or the reason why not: an event would cause a loop. */
@@ -132,7 +135,8 @@ async function repliedMessage(tx: Transaction, mail: ReadInbound): Promise<strin
   return named?.id ?? repliedByReference(tx, mail);
 }
 
-async function recordOne(tx: Transaction, mail: ReadInbound): Promise<Recorded> {
+/** `acceptedMs` is the real time of acceptance, in Unix ms: the clock of a sandbox can be years ahead. */
+async function recordOne(tx: Transaction, mail: ReadInbound, acceptedMs: number): Promise<Recorded> {
   const { id, accountId, mode, routeId, recipient, subject, headerFrom } = mail;
   const inReplyTo = await repliedMessage(tx, mail);
   const outcome = mail.dropped ?? ((await hasLoopedBack(tx, mail)) ? 'own-mail' : 'event');
@@ -149,7 +153,7 @@ async function recordOne(tx: Transaction, mail: ReadInbound): Promise<Recorded> 
       mode,
       routeId,
       outcome,
-      receivedAt: at,
+      receivedAt: acceptedMs,
       envelopeFrom: mail.envelopeFrom,
       recipient,
       headerFrom,
@@ -185,7 +189,7 @@ export const recordInboundOperation = batch(
       const lost = await runWithin(tx, inboundOperations.end(), leases);
       const outcomes: InboundOutcome[] = [];
       for (const { lease, mail } of found)
-        if (!lost.includes(lease.seq)) outcomes.push((await recordOne(tx, mail)).outcome);
+        if (!lost.includes(lease.seq)) outcomes.push((await recordOne(tx, mail, mail.receivedAtMs)).outcome);
       results.push({ lost, blobKeys: [], outcomes });
     }
     return results;
@@ -197,7 +201,7 @@ export const simulateInboundOperation = operation(
   'write',
   async (tx, { stored, mail }: { stored: NewInbound; mail: ReadInbound }): Promise<Recorded> => {
     await runWithin(tx, inboundOperations.store(), stored);
-    return recordOne(tx, mail);
+    return recordOne(tx, mail, stored.nowMs);
   },
 );
 
@@ -207,6 +211,7 @@ export interface InboundMessage {
   mode: Mode;
   routeId: string;
   outcome: InboundOutcome;
+  /** Unix ms, by the clock of its mode. */
   receivedAt: number;
   envelopeFrom: string;
   recipient: string;
@@ -223,6 +228,11 @@ const COLUMNS = `i.id, i.account_id AS "accountId", i.mode, i.route_id AS "route
   i.envelope_from AS "envelopeFrom", i.recipient, i.header_from AS "headerFrom", i.subject, i.size_bytes AS "sizeBytes",
   i.in_reply_to AS "inReplyTo", i.files, i.has_content AS "hasContent"`;
 
+/** The row has the real time. The id of a sandbox message has the time of the sandbox clock. */
+function shown<R extends InboundMessage>(row: R): R {
+  return row.mode === 'sandbox' ? { ...row, receivedAt: timeOfId(row.id) ?? row.receivedAt } : row;
+}
+
 export interface InboundPage extends Owner {
   before: string | null;
   limit: number;
@@ -231,9 +241,9 @@ export interface InboundPage extends Owner {
 }
 
 /** Lists messages, newest first. */
-export const listInboundOperation = operation('inboundRoutes.listMail', 'read', (tx, page: InboundPage) => {
+export const listInboundOperation = operation('inboundRoutes.listMail', 'read', async (tx, page: InboundPage) => {
   const { accountId, mode, before, routeId, outcome, limit } = page;
-  return tx.all<InboundMessage>(
+  const rows = await tx.all<InboundMessage>(
     `SELECT ${COLUMNS} FROM inbound_message i WHERE i.account_id = ? AND i.mode = ? AND i.id < ?
        AND i.route_id = coalesce(CAST(? AS TEXT), i.route_id) AND i.outcome = coalesce(CAST(? AS TEXT), i.outcome)
      ORDER BY i.id DESC LIMIT ?`,
@@ -244,20 +254,27 @@ export const listInboundOperation = operation('inboundRoutes.listMail', 'read', 
     outcome,
     limit,
   );
+  return rows.map(shown);
 });
+
+interface FoundInboundMessage extends InboundMessage {
+  /** JSON of the content of its event. */
+  detail: string;
+  eventId: string | null;
+}
 
 /** Finds a message of any account, with the content of its event. Callers have the id from a signed link, or must compare the account. */
 export const findInboundMessageOperation = operation(
   'inboundRoutes.findMail',
   'read',
-  (tx, id: string): Promise<(InboundMessage & { detail: string; eventId: string | null }) | undefined> =>
-    Promise.resolve(
-      tx.get(
-        `SELECT ${COLUMNS}, i.detail, (SELECT v.id FROM event v WHERE v.message_id = i.id AND v.account_id = i.account_id
-           AND v.mode = i.mode AND v.type = 'Inbound') AS "eventId" FROM inbound_message i WHERE i.id = ?`,
-        id,
-      ),
-    ),
+  async (tx, id: string): Promise<FoundInboundMessage | undefined> => {
+    const row = await tx.get<FoundInboundMessage>(
+      `SELECT ${COLUMNS}, i.detail, (SELECT v.id FROM event v WHERE v.message_id = i.id AND v.account_id = i.account_id
+         AND v.mode = i.mode AND v.type = 'Inbound') AS "eventId" FROM inbound_message i WHERE i.id = ?`,
+      id,
+    );
+    return row && shown(row);
+  },
 );
 
 /** Returns the part of a record that is kept after the content expires. */
@@ -292,11 +309,14 @@ export const forgetInboundOperation = operation(
   },
 );
 
-/** Deletes the records of messages received before this time, with their events. Returns the number of records. */
+/**
+ * Deletes the records of messages received before this time, with their events and the bytes that are still stored. Returns the number of
+ * records, and the blobs that no row refers to anymore.
+ */
 export const removeInboundMessagesOperation = operation(
   'inboundRoutes.removeMail',
   'write',
-  async (tx, { beforeMs, limit }: InboundBatch): Promise<number> => {
+  async (tx, { beforeMs, limit }: InboundBatch): Promise<{ count: number; blobKeys: string[] }> => {
     const rows = await tx.all<{ id: string; account_id: string; mode: Mode }>(
       `DELETE FROM inbound_message WHERE id IN
          (SELECT id FROM inbound_message WHERE received_at < ? ORDER BY received_at LIMIT ?) RETURNING id, account_id, mode`,
@@ -305,6 +325,7 @@ export const removeInboundMessagesOperation = operation(
     );
     for (const { id, account_id, mode } of rows)
       await tx.run('DELETE FROM event WHERE message_id = ? AND account_id = ? AND mode = ?', id, account_id, mode);
-    return rows.length;
+    const ids = rows.map(({ id }) => id);
+    return { count: rows.length, blobKeys: await runWithin(tx, inboundOperations.remove(), ids) };
   },
 );

@@ -32,6 +32,7 @@ export {
   keepInboundOperation,
   type NewInbound,
   removeInboundOperation,
+  type removeRecordedOperation,
   storeInboundOperation,
   storeKeptOperation,
 } from './store.ts';

@@ -40,7 +40,7 @@ const INBOUND_MAIL = table('inbound_mail', {
   status: 'text',
 });
 
-/** The facts about a message without its bytes. `receivedAtMs` is by the clock of its mode. */
+/** The facts about a message without its bytes. */
 export type InboundFacts = Omit<InboundMail, 'content'>;
 
 export interface NewInbound extends InboundFacts {
@@ -68,8 +68,9 @@ function laneOf({ use, client }: NewInbound): string {
   return `${use.kind} ${'copy' in use ? use.copy.messageId : client.address}`;
 }
 
+/** The row has the real time, which retention uses: the clock of a sandbox can be years ahead. */
 function rowOf(
-  { use, client, receivedAtMs: receivedAt, nowMs: _, ...mail }: NewInbound,
+  { use, client, receivedAtMs: _, nowMs: receivedAt, ...mail }: NewInbound,
   status: 'waiting' | 'kept',
 ): TableRow<typeof INBOUND_MAIL> {
   const owner = ownerOf(use);
@@ -310,6 +311,28 @@ export const removeInboundOperation = operation(
         deleted.map((row) => row.blob_key),
       ),
     };
+  },
+);
+
+/** Deletes messages whose records are deleted. Returns the blobs that no row refers to anymore. */
+export const removeRecordedOperation = operation(
+  'inbound.removeRecorded',
+  'write',
+  async (tx, ids: readonly string[]): Promise<string[]> => {
+    const recorded = rowset(
+      tx,
+      'recorded',
+      { id: 'text' },
+      ids.map((id) => ({ id })),
+    );
+    const deleted = await tx.all<{ blob_key: string | null }>(
+      `DELETE FROM inbound_mail WHERE id IN (SELECT recorded.id FROM ${recorded.sql}) RETURNING blob_key`,
+      ...recorded.params,
+    );
+    return unreferenced(
+      tx,
+      deleted.map((row) => row.blob_key),
+    );
   },
 );
 

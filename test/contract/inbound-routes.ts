@@ -3,7 +3,14 @@ import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
 import { addDomainOperation } from '../../src/domains/store.ts';
 import { readEventPageOperation, readEventsOperation, searchEventsOperation } from '../../src/events/read-store.ts';
-import { claimInboundOperation, storeInboundOperation, storeKeptOperation } from '../../src/inbound/store.ts';
+import {
+  claimInboundOperation,
+  findInboundOperation,
+  inboundBlobsOperation,
+  removeInboundOperation,
+  storeInboundOperation,
+  storeKeptOperation,
+} from '../../src/inbound/store.ts';
 import { NOT_AUTHENTICATED } from '../../src/inbound-routes/authentication-results.ts';
 import { dueMxChecksOperation, recordMxCheckOperation } from '../../src/inbound-routes/check-store.ts';
 import {
@@ -35,6 +42,8 @@ import { createEndpointOperation } from '../../src/webhooks/store.ts';
 import { newAccount } from './accounts.ts';
 import { acceptance } from './mail.ts';
 import type { Scenario, Stage } from './stage.ts';
+
+const DAY = 86_400_000;
 
 async function accountOf(stage: Stage, domain: string): Promise<string> {
   const account = newAccount(stage, 'paid');
@@ -183,8 +192,58 @@ export const mails: Scenario = async (stage) => {
     NOT_AUTHENTICATED,
     'authentication results are kept as long as the event',
   );
-  assert.equal(await stage.act(removeInboundMessagesOperation, { beforeMs, limit: 10 }), 5);
+  const bytesOf = (id: string) => stage.act(findInboundOperation, { id, accountId, mode: sent.mode });
+  assert.ok(await bytesOf(mails[0]!.id), 'records can expire before their bytes');
+  const removed = await stage.act(removeInboundMessagesOperation, { beforeMs, limit: 10 });
+  assert.deepEqual(removed, { count: 5, blobKeys: [] });
   assert.deepEqual(await stage.act(readEventsOperation, log), []);
+  for (const { id } of mails) assert.equal(await bytesOf(id), undefined, 'the bytes are deleted with the record');
+};
+
+/** Mail of a sandbox whose clock is 20 years ahead: shown with the time of that clock, and deleted by real time. */
+export const aheadOfTime: Scenario = async (stage) => {
+  const own = { accountId: stage.id('acc'), mode: 'sandbox' } as const;
+  const aheadMs = stage.nowMs + 20 * 365 * DAY;
+  const simulate = async (blobKey: string): Promise<string> => {
+    const id = stage.id('inb', aheadMs);
+    const mail = read(stage, { ...own, id, receivedAtMs: aheadMs, headerMessageId: null });
+    const stored = {
+      id,
+      envelopeFrom: mail.envelopeFrom,
+      recipient: mail.recipient,
+      nowMs: stage.nowMs,
+      receivedAtMs: aheadMs,
+      sizeBytes: 70_000,
+      client: { address: '192.0.2.1', helo: 'sandbox', tls: null },
+      content: null,
+      blobKey,
+      use: { kind: 'route', ...own, routeId: 'inr_none' } as const,
+    };
+    await stage.act(simulateInboundOperation, { stored, mail });
+    return id;
+  };
+  const ids = [await simulate('zz/ahead-1'), await simulate('zz/ahead-2')];
+  const page = { ...own, before: null, limit: 10, routeId: null, outcome: null };
+  const list = () => stage.act(listInboundOperation, page);
+  assert.deepEqual(
+    (await list()).map(({ receivedAt }) => receivedAt),
+    [aheadMs, aheadMs],
+  );
+  assert.equal((await stage.act(findInboundMessageOperation, ids[0]!))?.receivedAt, aheadMs);
+  const early = { beforeMs: stage.nowMs, limit: 1_000 };
+  await stage.act(removeInboundOperation, early);
+  await stage.act(removeInboundMessagesOperation, early);
+  assert.equal((await list()).length, 2);
+  const due = { beforeMs: stage.nowMs + 1, limit: 1_000 };
+  await stage.act(forgetInboundOperation, due);
+  assert.deepEqual(
+    (await list()).map(({ hasContent }) => hasContent),
+    [0, 0],
+  );
+  const { blobKeys } = await stage.act(removeInboundMessagesOperation, due);
+  assert.deepEqual(blobKeys.filter((key) => key.startsWith('zz/ahead')).sort(), ['zz/ahead-1', 'zz/ahead-2']);
+  assert.deepEqual(await list(), []);
+  assert.deepEqual(await stage.act(inboundBlobsOperation, blobKeys), []);
 };
 
 /** Three messages; a page of the log holds two of them, and so does a search. */

@@ -17,6 +17,7 @@ import {
   keepInboundOperation,
   type NewInbound,
   removeInboundOperation,
+  removeRecordedOperation,
   storeInboundOperation,
   storeKeptOperation,
 } from '../../src/inbound/store.ts';
@@ -87,6 +88,11 @@ export const inboundMail: Scenario = async (stage) => {
   assert.equal(early.count, 0);
   const removed = await stage.act(removeInboundOperation, { beforeMs: nowMs + 1, limit: 10 });
   assert.deepEqual(removed, { count: 3, blobKeys: ['zz/3'] }, 'a queued item is kept with its shared blob');
+  const pair = [mail(), mail()].map((one) => ({ ...one, content: null, blobKey: 'zz/4' }));
+  for (const one of pair) await stage.act(storeKeptOperation, one);
+  assert.deepEqual(await stage.act(removeRecordedOperation, [pair[0]!.id]), [], 'the other one has the blob');
+  assert.deepEqual(await stage.act(removeRecordedOperation, [pair[1]!.id, 'inb_none']), ['zz/4']);
+  assert.deepEqual(await stage.act(removeRecordedOperation, []), []);
 };
 
 export const operatorMail: Scenario = async (stage) => {

@@ -7,6 +7,9 @@ import { resetStepOperation } from '../../src/delivery/sandbox/reset-store.ts';
 import { findSandboxMessageOperation, simulateLateOperation } from '../../src/delivery/sandbox/store.ts';
 import { placeOfEventOperation } from '../../src/events/place-store.ts';
 import { isAfterEndOperation, latestPlacesOperation } from '../../src/events/read-store.ts';
+import { findInboundOperation } from '../../src/inbound/store.ts';
+import { NOT_AUTHENTICATED } from '../../src/inbound-routes/authentication-results.ts';
+import { findInboundMessageOperation, simulateInboundOperation } from '../../src/inbound-routes/message-store.ts';
 import { findMessageOperation, moveMessageOperation } from '../../src/messages/api-store.ts';
 import { findQueuedOperation, retryOperation } from '../../src/messages/control-store.ts';
 import {
@@ -269,6 +272,42 @@ export const playingByHand: Scenario = async (stage) => {
   await readEvents(stage, accountId, { mode });
 };
 
+/** Stores an inbound message of a sandbox as the API does; returns its id. */
+async function simulateInbound(stage: Stage, accountId: string): Promise<string> {
+  const facts = {
+    id: stage.id('inb'),
+    receivedAtMs: stage.nowMs,
+    envelopeFrom: 'ann@x.example',
+    recipient: 'a@in.shop.example',
+    sizeBytes: 5,
+  };
+  const owner = { accountId, mode: 'sandbox', routeId: 'inr_none' } as const;
+  await stage.act(simulateInboundOperation, {
+    stored: {
+      ...facts,
+      use: { kind: 'route', ...owner },
+      client: { address: '192.0.2.1', helo: 'sandbox', tls: null },
+      content: Buffer.from('hello'),
+      blobKey: null,
+      nowMs: stage.nowMs,
+    },
+    mail: {
+      ...facts,
+      ...owner,
+      headerFrom: 'ann@x.example',
+      subject: 'Hello',
+      content: { text: 'hello', html: null, authentication: NOT_AUTHENTICATED },
+      files: '[]',
+      eventId: stage.id('evt'),
+      dropped: null,
+      headerMessageId: null,
+      references: [],
+      namedMessageId: null,
+    },
+  });
+  return facts.id;
+}
+
 export const resettingTheClock: Scenario = async (stage) => {
   const mode = 'sandbox' as const;
   const [accountId, otherId] = [stage.id('acc'), stage.id('acc')];
@@ -280,6 +319,7 @@ export const resettingTheClock: Scenario = async (stage) => {
     acceptance(stage, { accountId: otherId, change: { mode } }),
   ];
   for (const mail of [...mails, ...kept]) await stage.act(acceptOperation, mail);
+  const inboundId = await simulateInbound(stage, accountId);
   await stage.act(createEndpointOperation, {
     id: stage.id('whk'),
     accountId,
@@ -309,6 +349,9 @@ export const resettingTheClock: Scenario = async (stage) => {
     if (progress!.isDone) break;
   }
   assert.equal(removed, 6);
+  assert.equal(await stage.act(findInboundMessageOperation, inboundId), undefined);
+  const bytes = await stage.act(findInboundOperation, { id: inboundId, accountId, mode });
+  assert.equal(bytes, undefined, 'the bytes of inbound mail are deleted with its record');
   assert.equal(await stage.act(clockOffsetOperation, accountId), 0);
   assert.equal(await stage.act(resetStepOperation, step), undefined, 'the lease ends with the reset');
   assert.deepEqual(await readEvents(stage, accountId, { mode }), []);

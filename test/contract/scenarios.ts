@@ -111,6 +111,7 @@ export const scenarios: Record<string, Scenario> = {
   'mail of inbound routes': inboundRoutes.mails,
   'large inbound events': inboundRoutes.largeEvents,
   'replays of inbound mail': inboundRoutes.replayed,
+  'inbound mail of a sandbox clock': inboundRoutes.aheadOfTime,
   incidents,
   'request log': requestLog,
   'operator reads': operatorReads,

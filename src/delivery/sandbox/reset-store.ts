@@ -77,6 +77,7 @@ async function removeOthers(tx: Transaction, { accountId, limit, kinds }: ResetS
   for (const { id } of received) {
     await tx.run('DELETE FROM event WHERE message_id = ?', id);
     await tx.run('DELETE FROM inbound_message WHERE id = ?', id);
+    await tx.run('DELETE FROM inbound_mail WHERE id = ?', id);
   }
   let removed = received.length;
   removed += await tx.run(
