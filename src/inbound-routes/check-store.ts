@@ -2,6 +2,9 @@
 import { operation } from '../storage/operation.ts';
 import type { MxStatus } from './store.ts';
 
+/** A check that is recorded further ahead than this was made while the clock was wrong. */
+const CLOCK_SLACK_MS = 60_000;
+
 interface DueMxChecks {
   nowMs: number;
   /** Minimum and maximum interval between checks. */
@@ -12,17 +15,19 @@ interface DueMxChecks {
 
 /**
  * Returns the domains of live routes whose MX check is due, least recently checked first: for active routes after `mostMs`, for pending
- * ones after a quarter of their age, between `leastMs` and `mostMs`. Reads all routes (20 ms for 100,000).
+ * ones after a quarter of their age, between `leastMs` and `mostMs`. A check in the future is due too: the clock was wrong when it was
+ * made. Reads all routes (20 ms for 100,000).
  */
 export const dueMxChecksOperation = operation(
   'inboundRoutes.dueMxChecks',
   'read',
   async (tx, { nowMs, leastMs, mostMs, limit }: DueMxChecks): Promise<string[]> => {
     const rows = await tx.all<{ domain: string }>(
-      `SELECT domain FROM inbound_route WHERE mode = 'live' AND (coalesce(checked_at, 0) <= ? OR (mx_status <> 'verified'
-         AND checked_at <= ? AND checked_at + (checked_at - updated_at) / 4 <= ?))
+      `SELECT domain FROM inbound_route WHERE mode = 'live' AND (coalesce(checked_at, 0) <= ? OR checked_at > ?
+         OR (mx_status <> 'verified' AND checked_at <= ? AND checked_at + (checked_at - updated_at) / 4 <= ?))
        ORDER BY checked_at LIMIT ?`,
       nowMs - mostMs,
+      nowMs + CLOCK_SLACK_MS,
       nowMs - leastMs,
       nowMs,
       limit,

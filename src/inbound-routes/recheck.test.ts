@@ -83,6 +83,22 @@ test('a route is active within minutes of its record, and pending within an hour
   assert.deepEqual([withdrawn.status, withdrawn.dnsRecord.found], ['pending', ['10 mx.elsewhere.example']]);
 });
 
+test('a check that was made while the clock was ahead is repeated', async (t) => {
+  const { clock, dns, make, shown, after } = await setup(t);
+  dns.zone['in.shop.example'] = HERE;
+  const id = await make('*@in.shop.example');
+  await after(MINUTE);
+  await after(10 * 365 * 24 * HOUR);
+  clock.advance(-10 * 365 * 24 * HOUR);
+  assert.equal((await shown(id)).status, 'active');
+  dns.zone['in.shop.example'] = ELSEWHERE;
+  await after(MINUTE);
+  assert.equal((await shown(id)).status, 'pending');
+  dns.questions.length = 0;
+  await after(1_000);
+  assert.deepEqual(dns.questions, [], 'it is repeated once');
+});
+
 test('a failed DNS lookup changes nothing', async (t) => {
   const { dns, make, shown, after } = await setup(t);
   dns.zone['in.shop.example'] = HERE;
