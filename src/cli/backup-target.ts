@@ -17,6 +17,26 @@ const UNFINISHED = /^postrider-scheduled-.*\.backup\.\w+\.part(?:-\w+)?$/;
 export const backupName = (nowMs: number): string =>
   `${NAME_START}${new Date(nowMs).toISOString().slice(0, 19).replaceAll(':', '')}.backup`;
 
+/** Which scheduled backups exist, which one was just made, and how many to keep. */
+interface KeptBackups {
+  names: readonly string[];
+  made: string;
+  keep: number;
+  nowMs: number;
+}
+
+/**
+ * Returns the backups to delete: the oldest of all, never the one that was just made. A name with a time in the future comes from a clock
+ * that was ahead, so it sorts before all others.
+ */
+export function surplusBackups({ names, made, keep, nowMs }: KeptBackups): string[] {
+  const latest = backupName(nowMs);
+  const others = names.filter((name) => name !== made).sort();
+  const ahead = others.filter((name) => name > latest);
+  const past = others.filter((name) => name <= latest);
+  return [...ahead, ...past].slice(0, Math.max(0, others.length + 1 - keep));
+}
+
 export interface BackupTarget {
   /** Describes the place without secrets, for the output. */
   description: string;

@@ -191,6 +191,21 @@ test('an interrupted backup or export leaves no file', { skip: missing('mkfifo')
   }
 });
 
+test('a scheduled backup is kept, although others have a time in the future', async (t) => {
+  const { folder, json } = commandFolder(t);
+  await json('migrate');
+  const names = ['2026-11-01', '2099-01-01', '2099-01-02'].map((day) => `postrider-scheduled-${day}T031500.backup`);
+  for (const name of names) writeFileSync(path.join(folder, name), 'old');
+  const settings = { POSTRIDER_BACKUP_URL: `file://${folder}`, POSTRIDER_BACKUP_KEEP: '2' };
+  const made = await runCommand(['backup', '--scheduled', '--json'], {
+    dataDir: path.join(folder, 'data'),
+    env: settings,
+  });
+  assert.equal(made.code, 0, made.stderr);
+  const kept = readdirSync(folder).filter((name) => name.endsWith('.backup'));
+  assert.deepEqual(kept.sort(), [names[0], JSON.parse(made.stdout).file].sort());
+});
+
 test('a scheduled backup that is interrupted during its upload leaves no file', async (t) => {
   const { dataDir, json } = commandFolder(t);
   await json('migrate');

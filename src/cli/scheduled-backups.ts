@@ -1,6 +1,7 @@
 /**
  * Scheduled backups of the embedded database (POSTRIDER_BACKUP_URL). Each is made by `postrider backup --scheduled` in a separate
- * process with low priority, so that the service does not wait for it. A failed backup is retried after an hour.
+ * process with low priority, so that the service does not wait for it. A failed backup is retried after an hour. A time that is ahead of the
+ * clock is ignored: the clock was wrong when it was recorded.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import os from 'node:os';
@@ -9,11 +10,13 @@ import type { Clock } from '../base/clock.ts';
 import type { Running } from '../base/lifecycle.ts';
 import type { Log } from '../base/log.ts';
 import type { Metrics } from '../base/metrics.ts';
+import { ageOfRecord } from '../doctor/doctor.ts';
 import type { Database } from '../storage/database.ts';
 import { readKeptElsewhere } from '../storage/kept-elsewhere.ts';
 
 const HOUR_MS = 3_600_000;
 const CHECK_MS = 60_000;
+const RETRY_HOURS = 1;
 const LOW_PRIORITY = 10;
 /** The end of the output of a failed backup is logged, up to this many characters. */
 const LOGGED_CHARACTERS = 500;
@@ -63,19 +66,29 @@ async function runBackup(started: (child: ChildProcess) => void): Promise<void> 
 export function startScheduledBackups(options: ScheduledBackupOptions): ScheduledBackups {
   const { everyHours, database, clock, log, metrics, run = runBackup } = options;
   let lastMs: number | undefined;
-  let notBeforeMs = 0;
+  let failedMs: number | undefined;
   let child: ChildProcess | undefined;
   let isStopping = false;
   metrics.readGaugeFrom(
-    { name: 'postrider_backup_age_seconds', help: 'Time since the last scheduled backup; missing before the first.' },
-    () =>
-      lastMs === undefined ? [] : [{ labels: {}, value: Math.max(0, Math.round((clock.now() - lastMs) / 1_000)) }],
+    {
+      name: 'postrider_backup_age_seconds',
+      help: 'Time since the last scheduled backup; missing before the first, and if its recorded time is in the future.',
+    },
+    () => {
+      const ageMs = ageOfRecord(lastMs, clock.now());
+      return ageMs === undefined ? [] : [{ labels: {}, value: Math.round(ageMs / 1_000) }];
+    },
   );
 
+  const isYounger = (recordedMs: number | undefined, hours: number): boolean => {
+    const ageMs = ageOfRecord(recordedMs, clock.now());
+    return ageMs !== undefined && ageMs < hours * HOUR_MS;
+  };
+
   const backUp = async (): Promise<void> => {
-    if (isStopping || !database.state().ready || clock.now() < notBeforeMs) return;
+    if (isStopping || !database.state().ready || isYounger(failedMs, RETRY_HOURS)) return;
     lastMs = (await readKeptElsewhere(database)).scheduledBackupMs;
-    if (lastMs !== undefined && clock.now() - lastMs < everyHours * HOUR_MS) return;
+    if (isYounger(lastMs, everyHours)) return;
     const startedMs = performance.now();
     try {
       await run((started) => {
@@ -86,7 +99,7 @@ export function startScheduledBackups(options: ScheduledBackupOptions): Schedule
       log.info({ ms: Math.round(performance.now() - startedMs) }, 'backup completed');
     } catch (error) {
       if (isStopping) return;
-      notBeforeMs = clock.now() + HOUR_MS;
+      failedMs = clock.now();
       metrics.backups.failed.inc();
       log.error({ error: (error as Error).message }, 'backup failed');
     } finally {

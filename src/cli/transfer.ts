@@ -26,7 +26,7 @@ import {
 import type { PostgresAddress } from '../storage/postgres/url.ts';
 import { assertSecretKeyFits } from '../storage/secret-key.ts';
 import { type BackupResult, type BackupSource, backUp, removeDatabase, restore } from '../storage/sqlite/backup.ts';
-import { type BackupTarget, backupName, openBackupTarget } from './backup-target.ts';
+import { type BackupTarget, backupName, openBackupTarget, surplusBackups } from './backup-target.ts';
 import { type CommandCall, CommandError, type CommandOutcome, targetFile } from './command.ts';
 import { migrate, withStore } from './store.ts';
 
@@ -67,7 +67,8 @@ async function backUpAsScheduled(call: CommandCall): Promise<CommandOutcome> {
       await recordScheduledBackup(database, call.clock.now());
       return result;
     });
-    for (const old of (await target.names()).slice(0, -call.config.backupKeep)) await target.remove(old);
+    const kept = { names: await target.names(), made: file, keep: call.config.backupKeep, nowMs: call.clock.now() };
+    for (const old of surplusBackups(kept)) await target.remove(old);
     return backupOutcome(call, { ...backup, file, where: `${file} in ${target.description}` });
   } finally {
     await target.close();

@@ -166,6 +166,19 @@ test('scheduled backups can miss one interval', () => {
   assert.throws(() => readConfig({ POSTRIDER_BACKUP_URL: 's3://bucket' }), /POSTRIDER_BACKUP_URL=s3/);
 });
 
+test('the age of a backup is unknown if its time is in the future', () => {
+  const checkOf = (settings: Record<string, string>, aheadMs: number) => {
+    const facts = { ...FACTS, backedUpMs: aheadMs, scheduledBackupMs: aheadMs };
+    return checkBackup(readConfig(settings), facts, 0)[0]!;
+  };
+  for (const settings of [{}, { POSTRIDER_BACKUP_URL: 'file:///mnt/backups' }]) {
+    const { status, message } = checkOf(settings, 3_600_000);
+    assert.equal(status, 'warn');
+    assert.match(message, /is unknown, because its recorded time is in the future/);
+    assert.equal(checkOf(settings, 30_000).status, 'ok', 'a small correction of the clock is ignored');
+  }
+});
+
 test('TLS reports are checked, with the reason if they are not sent', () => {
   const config = readConfig({ POSTRIDER_REPORT_DOMAIN: 'shop.example' });
   const day = Date.UTC(2026, 10, 19);

@@ -30,7 +30,7 @@ import { checkReturnPath, checkTlsReports, type ReportFacts, readReportFacts } f
 
 export type { Check } from './check.ts';
 export { recordUntrustedProxy } from './proxies.ts';
-export { checkSecretKey } from './secrets.ts';
+export { ageOfRecord, checkSecretKey } from './secrets.ts';
 
 const DOMAINS_CHECKED = 20;
 

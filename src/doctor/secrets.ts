@@ -8,6 +8,8 @@ import { type Check, day, days, fail, ok, skip, warn } from './check.ts';
 
 const DAY_MS = 86_400_000;
 const OLDEST_BACKUP_MS = 7 * DAY_MS;
+/** A correction of the clock by up to this much is normal. */
+const CLOCK_SLACK_MS = 60_000;
 
 /** Checks whether `serve` can start with the current key. */
 export function checkSecretKey(problem: SecretKeyProblem | undefined): Check {
@@ -47,14 +49,33 @@ export function checkBackup(config: Config, { backedUpMs, scheduledBackupMs }: K
       'Set POSTRIDER_BACKUP_URL, or run postrider backup every day and copy the file to another machine; see docs/guides/backup.md.';
     return [warn(name, 'no backup has been made with postrider backup', remedy)];
   }
-  const age = ageOf(backedUpMs, nowMs);
-  if (nowMs - backedUpMs <= OLDEST_BACKUP_MS) return [ok(name, `the last backup is ${age} old`)];
-  return [warn(name, `the last backup is ${age} old`, 'Check why postrider backup no longer runs.')];
+  const ageMs = ageOfRecord(backedUpMs, nowMs);
+  if (ageMs === undefined) return [unknownAge('backup', 'postrider backup')];
+  const message = `the last backup is ${shownAge(ageMs)} old`;
+  if (ageMs <= OLDEST_BACKUP_MS) return [ok(name, message)];
+  return [warn(name, message, 'Check why postrider backup no longer runs.')];
 }
 
-function ageOf(madeMs: number, nowMs: number): string {
-  const ageMs = Math.max(0, nowMs - madeMs);
+/**
+ * Returns the time since a recorded moment. It is unknown if the moment is in the future: the clock was ahead when it was recorded, and has
+ * been corrected since.
+ */
+export function ageOfRecord(recordedMs: number | undefined, nowMs: number): number | undefined {
+  if (recordedMs === undefined || recordedMs > nowMs + CLOCK_SLACK_MS) return undefined;
+  return Math.max(0, nowMs - recordedMs);
+}
+
+function shownAge(ageMs: number): string {
   return ageMs < DAY_MS ? 'less than a day' : days(ageMs);
+}
+
+/** The check for a backup that was recorded with a time in the future. */
+function unknownAge(which: string, command: string): Check {
+  return warn(
+    'backup',
+    `the age of the last ${which} is unknown, because its recorded time is in the future`,
+    `Check the clock of this machine, then run ${command}.`,
+  );
 }
 
 /** Checks the last backup to POSTRIDER_BACKUP_URL: two intervals must not pass without one. */
@@ -62,6 +83,8 @@ function checkScheduledBackup({ backupHours }: Config, madeMs: number | undefine
   const name = 'backup';
   const remedy = 'Look for "backup failed" in the log; see docs/guides/backup.md.';
   if (madeMs === undefined) return warn(name, 'no scheduled backup has been made yet', remedy);
-  const message = `the last scheduled backup is ${ageOf(madeMs, nowMs)} old`;
-  return nowMs - madeMs <= 2 * backupHours * 3_600_000 ? ok(name, message) : warn(name, message, remedy);
+  const ageMs = ageOfRecord(madeMs, nowMs);
+  if (ageMs === undefined) return unknownAge('scheduled backup', 'postrider backup --scheduled');
+  const message = `the last scheduled backup is ${shownAge(ageMs)} old`;
+  return ageMs <= 2 * backupHours * 3_600_000 ? ok(name, message) : warn(name, message, remedy);
 }
