@@ -403,7 +403,7 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           const message = `must be at most ${MAX_AHEAD_DAYS} days ahead`;
           return refuse(invalid([{ field: 'sendAt', message }]));
         }
-        const moved = await requestedChanges(database, request, nowMs).execute(moveMessageOperation, {
+        const moved = await requestedChanges(database, request, clock.now()).execute(moveMessageOperation, {
           ...keyOf(request),
           sendAtMs,
           nowMs,

@@ -450,3 +450,19 @@ test('the audit log is filtered, paginated, scoped to account and mode, and expo
   assert.equal(csv.length - 1, all.filter((one) => one.action.startsWith('webhook.')).length);
   assert.deepEqual((await live.get(`/audit?until=${encodeURIComponent('2026-01-01T00:00:00Z')}`)).body, []);
 });
+
+test('the entries of calls in the sandbox have the real time, although its clock is ahead', async () => {
+  const aheadSeconds = 3_600;
+  assert.equal((await sandbox.post('/sandbox/clock/advance', { seconds: aheadSeconds })).status, 200);
+  const cases = Object.entries(ROUTES).filter(
+    ([route]) => /^[A-Z]+ \/(?:messages|shares|sandbox)\b/.test(route) && !route.endsWith('/clock/reset'),
+  );
+  for (const [route, [action, call]] of cases) {
+    const answer = await call();
+    assert.ok(answer.status < 300, `${route}: ${answer.text}`);
+    const [entry] = (await sandbox.get(`/audit?limit=1&action=${action}`)).body as { time: string }[];
+    assert.ok(Math.abs(Date.parse(entry!.time) - Date.now()) < (aheadSeconds * 1_000) / 2, `${route}: ${entry!.time}`);
+  }
+  assert.ok(cases.length > 6, cases.map(([route]) => route).join(', '));
+  assert.equal((await sandbox.post('/sandbox/clock/reset')).status, 200);
+});
