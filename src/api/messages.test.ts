@@ -10,7 +10,8 @@ import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FeatureApp, featureApp } from '../../test/kit/feature-app.ts';
 import { type SeededMail, seedMail } from '../../test/kit/seed-mail.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
-import { failure } from '../base/failure.ts';
+import { changeOperation } from '../audit/change.ts';
+import { failure, Unavailable } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
 import { claimOperation } from '../delivery/queue/claim.ts';
 import { settleOperation } from '../delivery/record/settle.ts';
@@ -19,6 +20,7 @@ import { DELIVERY_WORK } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import { openDiskBlobs } from '../storage/blobs/disk.ts';
 import { prepareDataDirectory } from '../storage/data-directory.ts';
+import type { Database } from '../storage/database.ts';
 import { createSearches } from '../storage/searches.ts';
 import { backlogOperation } from '../work/work.ts';
 import { messageRoutes } from './messages.ts';
@@ -27,12 +29,16 @@ const clock = fakeClock(Date.now());
 let app: FeatureApp;
 let blobs: Blobs;
 let nudges = 0;
+/** The operation of this name is unavailable. */
+let unavailable: string | undefined;
 
 before(async () => {
   app = await featureApp(({ database, folder }) => {
     blobs = openDiskBlobs(path.join(folder, 'blobs'));
+    const execute: Database['execute'] = (op, args) =>
+      op.name === unavailable ? Promise.reject(new Unavailable('disk full')) : database.execute(op, args);
     return messageRoutes({
-      database,
+      database: { ...database, execute },
       blobs,
       clock,
       addressHash: testAddressHash,
@@ -318,6 +324,29 @@ test('a message that has not finished cannot be resent', async () => {
     finish(id, status);
     assert.equal((await api.post(`/messages/${id}/resend`)).status, 200, status);
   }
+});
+
+test('a resend is stored together with its audit entry, which has no address', async () => {
+  const accountId = 'acc_recorded';
+  const id = await seed({ accountId });
+  finish(id);
+  const api = app.api(accountId);
+  unavailable = changeOperation.name;
+  assert.equal((await api.post(`/messages/${id}/resend`)).status, 503);
+  unavailable = undefined;
+  assert.equal((await api.get('/messages')).body.length, 1, 'nothing was accepted');
+  const sent = await api.post(`/messages/${id}/resend`);
+  assert.equal(sent.status, 200, sent.text);
+  const connection = new DatabaseSync(prepareDataDirectory(app.temp.folder).databaseFile, { readOnly: true });
+  const entries = connection
+    .prepare('SELECT action, resource_id, after_change FROM audit WHERE account_id = ?')
+    .all(accountId);
+  connection.close();
+  const { messageId } = sent.body.data;
+  assert.deepEqual(
+    entries.map((entry) => ({ ...entry })),
+    [{ action: 'message.resend', resource_id: id, after_change: JSON.stringify({ messageId, status: 'queued' }) }],
+  );
 });
 
 test('a repeated resend with the same Idempotency-Key creates one message', async () => {

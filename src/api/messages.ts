@@ -5,7 +5,7 @@
 import type { Readable } from 'node:stream';
 import type { Static } from 'typebox';
 import { type Caller, ownerOf } from '../accounts/accounts.ts';
-import { recordChangeOperation, requestedChanges } from '../audit/audit.ts';
+import { requestedChanges } from '../audit/audit.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import { type Failure, failure, invalid, ok, refuse } from '../base/failure.ts';
 import { newId } from '../base/ids.ts';
@@ -474,13 +474,12 @@ function changeRoutes(deps: MessageRouteDeps): RouteDefinition<Caller>[] {
           const refused = await deps.checkSender(request.caller, found.row.header_from);
           if (refused) return refuse(refused);
           const origin = originOf(request);
-          const resent = await resendMessage(deps, { ...key, ...(await timeOf(request)), origin, idempotency });
+          const changes = requestedChanges(database, request, clock.now());
+          const resent = await resendMessage(
+            { ...deps, database: changes },
+            { ...key, ...(await timeOf(request)), origin, idempotency },
+          );
           if (!resent?.ok) return resent;
-          await requestedChanges(database, request, clock.now()).execute(recordChangeOperation, {
-            action: 'message.resend',
-            resourceId: key.messageId,
-            requested: JSON.parse(resent.value).data,
-          });
           deps.nudge();
           return ok({ status: 200, json: resent.value, replayed: false });
         });

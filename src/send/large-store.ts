@@ -1,10 +1,12 @@
 /**
  * The transactions of mail with uploaded files. A send marks its submission as used and accepts the email together, or does neither. A
- * concurrent upload or send for the same submission changes the same row, so one of them detects the change. A message that is resent
- * shares its files with the original: they stay as long as the content of either. If the original lost its content, nothing is accepted,
- * because its files went with it.
+ * concurrent upload or send for the same submission changes the same row, so one of them detects the change.
+ *
+ * A message that is resent shares its files, if it has any, with the original: they stay as long as the content of either. If the original
+ * lost its content, nothing is accepted, because its files went with it. The audit entry of the resend is part of the transaction.
  */
 import { type BatchUse, bindFiles, markBatchUsed, unmarkBatchUsed } from '../attachments/attachments.ts';
+import { change } from '../audit/audit.ts';
 import type { MessageKey } from '../messages/messages.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { type Acceptance, type AcceptanceResult, acceptWithin, notStored } from './acceptance.ts';
@@ -49,10 +51,9 @@ interface AcceptAgain {
   of: MessageKey;
 }
 
-/** Returns undefined if the files are no longer kept. */
-export const acceptAgainOperation = operation(
+/** Returns undefined if the content of the original is no longer kept. The audit entry has no address, because it outlives an erasure. */
+export const acceptAgainOperation = change(
   'send.acceptAgain',
-  'write',
   async (tx, { acceptance, of }: AcceptAgain): Promise<AcceptanceResult | undefined> => {
     // The lock delays the removal of the content and its files until after this transaction.
     const original = await tx.get<{ seq: number; content_until: number | null }>(
@@ -75,5 +76,14 @@ export const acceptAgainOperation = operation(
       original.seq,
     );
     return result;
+  },
+  {
+    action: 'message.resend',
+    resourceId: ({ of }) => of.messageId,
+    did: (_, result) => {
+      if (!result?.stored) return undefined;
+      const { messageId, status } = result.recipients[0]!;
+      return { messageId, status };
+    },
   },
 );

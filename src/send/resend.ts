@@ -26,7 +26,7 @@ import { storedContentOf } from '../storage/blobs/stored-content.ts';
 import type { Database } from '../storage/database.ts';
 import type { AddressHash } from '../suppressions/suppressions.ts';
 import type { MailOrigin } from './accept-emails.ts';
-import { type Acceptance, type AcceptedEmail, acceptOperation, laneOf } from './acceptance.ts';
+import { type Acceptance, type AcceptedEmail, laneOf } from './acceptance.ts';
 import { acceptAgainOperation } from './large-store.ts';
 
 interface Resend extends MessageKey {
@@ -40,6 +40,7 @@ interface Resend extends MessageKey {
 }
 
 interface ResendDeps {
+  /** With the origin of the request, so that the resend is recorded in the audit log. */
   database: Database;
   blobs: Blobs;
   addressHash: AddressHash;
@@ -57,7 +58,7 @@ export async function resendMessage(deps: ResendDeps, resend: Resend): Promise<R
   const stored = await storedContentOf(mail, deps.blobs);
   if (!stored) return refuse(noLongerKept());
   const email = await emailOf(deps, resend, { mail, stored });
-  const { expiresAfterSeconds, files } = JSON.parse(mail.options) as EmailOptions;
+  const { expiresAfterSeconds } = JSON.parse(mail.options) as EmailOptions;
   const acceptance: Acceptance = {
     accountId,
     mode,
@@ -73,9 +74,8 @@ export async function resendMessage(deps: ResendDeps, resend: Resend): Promise<R
     idempotency: resend.idempotency,
     leaseUntilMs: null,
   };
-  const accepted = files
-    ? await deps.database.execute(acceptAgainOperation, { acceptance, of: { accountId, mode, messageId } })
-    : await deps.database.execute(acceptOperation, acceptance);
+  const of = { accountId, mode, messageId };
+  const accepted = await deps.database.execute(acceptAgainOperation, { acceptance, of });
   if (!accepted?.stored) {
     dropBlobs(deps.blobs, [email.blobKey]);
     if (accepted?.quota !== undefined) return refuse(quotaExceeded(accepted.quota));
