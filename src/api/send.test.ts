@@ -139,7 +139,6 @@ test('a response stored by an earlier version under the hash of the bytes is rep
   await rig.database.execute(keepAnswerOperation, {
     key: { accountId: rig.account.id, mode: 'live', endpoint: '/send', key: 'upgrade' },
     answer: { bodyHash: createHash('sha256').update(good).digest(), status: 202, body: first.text },
-    messageIds: [first.json.data!.messageId],
     nowMs: rig.clock.now(),
     expiresAtMs: rig.clock.now() + 1000,
   });

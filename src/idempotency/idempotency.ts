@@ -16,7 +16,7 @@ import { jsonDigest } from '../base/digest.ts';
 import { type Failure, failure, invalid, ok, type Result, refuse } from '../base/failure.ts';
 import type { Mode } from '../base/mode.ts';
 import type { ParsedJson } from '../http/strict-json.ts';
-import { hasUnfinishedMessages, lastExpiryOf } from '../messages/messages.ts';
+import { hasUnfinishedMessages } from '../messages/messages.ts';
 import type { Database } from '../storage/database.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { insertMany, rowset, table } from '../storage/rows.ts';
@@ -277,20 +277,17 @@ const confirmedAnswerOperation = operation('idempotency.confirmedAnswer', 'write
 interface BatchAnswer {
   key: IdempotencyKey;
   answer: StoredAnswer;
-  /** One message of each accepted email; all copies of an email expire together. */
-  messageIds: string[];
   nowMs: number;
-  /** The response is kept at least until this time (Unix ms). */
+  /** The response is kept until this time (Unix ms), and longer while one of its messages is unfinished. */
   expiresAtMs: number;
 }
 
-/** Stores the response of an entire batch until its messages have expired. Each email of the batch also has its own record. */
+/** Stores the response of an entire batch. Each email of the batch also has its own record. */
 export const keepAnswerOperation = operation(
   'idempotency.keepAnswer',
   'write',
-  async (tx, { key, answer, messageIds, nowMs, expiresAtMs }: BatchAnswer): Promise<void> => {
+  async (tx, { key, answer, nowMs, expiresAtMs: expiresAt }: BatchAnswer): Promise<void> => {
     const { accountId, mode, endpoint, key: name } = key;
-    const expiresAt = Math.max(expiresAtMs, await lastExpiryOf(tx, { accountId, mode, messageIds }));
     const record = { accountId, mode, endpoint, key: name, ...answer, emailSeq: null, createdAt: nowMs, expiresAt };
     await insertMany(
       tx,

@@ -71,7 +71,6 @@ export { type DueReport, enqueueReports, REPORT_WORK } from './report-work.ts';
 export {
   dropContents,
   hasUnfinishedMessages,
-  lastExpiryOf,
   namedBlobsOperation,
   type Removed,
   removeContentOperation,

@@ -203,21 +203,6 @@ function messagesOf(body: string): { id: string }[] {
   );
 }
 
-/** Returns when the last of the messages expires, in Unix ms; 0 if there are none. */
-export async function lastExpiryOf(
-  tx: Transaction,
-  { accountId, mode, messageIds }: { accountId: string; mode: Mode; messageIds: readonly string[] },
-): Promise<number> {
-  const row = await tx.get<{ expires_at: number | null }>(
-    `SELECT max(expires_at) AS expires_at FROM message WHERE account_id = ? AND mode = ?
-       AND id IN (${messageIds.map(() => '?').join(', ')})`,
-    accountId,
-    mode,
-    ...messageIds,
-  );
-  return row?.expires_at ?? 0;
-}
-
 /**
  * Returns whether the response of an idempotency key must be kept beyond its time because one of its messages is unfinished. The message
  * ids come from the response itself, for single sends and batches alike, so a message that was rescheduled keeps the response too.

@@ -8,11 +8,13 @@ import type { Caller } from '../accounts/accounts.ts';
 import { createSendRoutes } from '../api/send.ts';
 import { failure, OutcomeUnknown, ok, refuse, Unavailable } from '../base/failure.ts';
 import { silentLog } from '../base/log.ts';
+import type { Mode } from '../base/mode.ts';
 import type { RouteAnswer, RouteDefinition, RouteRequest } from '../http/route.ts';
 import { parseStrictJson } from '../http/strict-json.ts';
 import { compile } from '../http/validate.ts';
 import { keepAnswerOperation, removeExpiredOperation } from '../idempotency/idempotency.ts';
 import { cancelMessageOperation, moveMessageOperation } from '../messages/api-store.ts';
+import { beginMoveOperation, endMoveOperation } from '../sandbox/clock-store.ts';
 import type { Database } from '../storage/database.ts';
 import type { Send } from './accept.ts';
 import { acceptOperation } from './acceptance.ts';
@@ -40,15 +42,16 @@ interface Call {
   keys?: string[];
   query?: Record<string, unknown>;
   routes?: RouteDefinition<Caller>[];
+  mode?: Mode;
 }
 
 /** Calls a route's handler like the HTTP server does. */
-async function call({ path, body, keys = [], query = {}, routes }: Call): Promise<RouteAnswer> {
+async function call({ path, body, keys = [], query = {}, routes, mode = 'live' }: Call): Promise<RouteAnswer> {
   const route = (routes ?? createSendRoutes(rig.dependencies)).find((one) => one.path === path)!;
   const rawBody = Buffer.from(JSON.stringify(body));
   const validate = compile(path === '/send' ? sendBody : batchBody);
   const request = {
-    caller: { account: rig.account, mode: 'live', allowedSenders: [], scope: 'send', keyId: 'key_x' },
+    caller: { account: rig.account, mode, allowedSenders: [], scope: 'send', keyId: 'key_x' },
     rawBody,
     query,
     log: silentLog,
@@ -64,8 +67,13 @@ async function call({ path, body, keys = [], query = {}, routes }: Call): Promis
   return route.handle(request as unknown as RouteRequest<Caller, undefined, undefined>);
 }
 
-async function batch(messages: unknown[], keys: string[] = [], routes?: RouteDefinition<Caller>[]) {
-  const answer = await call({ path: '/send/batch', body: { messages }, keys, ...(routes && { routes }) });
+async function batch(
+  messages: unknown[],
+  keys: string[] = [],
+  routes?: RouteDefinition<Caller>[],
+  mode: Mode = 'live',
+) {
+  const answer = await call({ path: '/send/batch', body: { messages }, keys, mode, ...(routes && { routes }) });
   assert.ok('json' in answer, JSON.stringify(answer));
   return { answer, results: (JSON.parse(answer.json) as { results: Item[] }).results };
 }
@@ -176,6 +184,30 @@ test('a batch without accepted messages leaves its key unused', async () => {
   assert.deepEqual(await rowsOf(rig, "SELECT endpoint FROM idempotency WHERE key = 'corrected'"), []);
   const { results } = await batch([GOOD], ['corrected']);
   assert.equal(results[0]?.status, 202);
+});
+
+test('the key of a batch is free after 24 hours if its messages are finished, also in a sandbox that is years ahead', async () => {
+  const own = await sendRig();
+  try {
+    const routes = createSendRoutes(own.dependencies);
+    const accountId = own.account.id;
+    const toMs = own.clock.now() + 10 * 365 * DAY_MS;
+    const move = { accountId, by: 'test', nowMs: own.clock.now() };
+    await own.database.execute(beginMoveOperation, { ...move, leaseMs: 1_000 });
+    await own.database.execute(endMoveOperation, { ...move, toMs, released: [] });
+    for (const mode of ['live', 'sandbox'] as const) {
+      const first = await batch([GOOD], ['free'], routes, mode);
+      const { messageId } = first.results[0]!.data!;
+      await settle(own, messageId, { to: 'delivered' });
+      own.clock.advance(DAY_MS - 1);
+      assert.deepEqual((await batch([GOOD], ['free'], routes, mode)).results, first.results, mode);
+      own.clock.advance(1);
+      const second = await batch([{ ...GOOD, text: 'another body' }], ['free'], routes, mode);
+      assert.notEqual(second.results[0]!.data!.messageId, messageId, mode);
+    }
+  } finally {
+    await own.close();
+  }
 });
 
 test('the response of a batch is kept until its last message is settled, even if moved', async () => {

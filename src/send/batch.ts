@@ -68,14 +68,13 @@ export async function sendBatch(
   return once({ database, inFlight, key, body, nowMs }, async () => {
     const run = await runAll(send, request);
     if (!run.ok) return run;
-    const { answer, isFinal, messageIds } = run.value;
-    if (isFinal && messageIds.length > 0) {
+    const { answer, isFinal, hasAccepted } = run.value;
+    if (isFinal && hasAccepted) {
       const stored = { bodyHash: body.value, status: answer.status, body: answer.json };
       await database
         .execute(keepAnswerOperation, {
           key,
           answer: stored,
-          messageIds,
           nowMs,
           expiresAtMs: nowMs + KEY_LIFETIME_MS,
         })
@@ -92,8 +91,8 @@ interface Run {
   answer: Answer;
   /** No message was refused with a code that a retry could get past. */
   isFinal: boolean;
-  /** The first message id of each email that was accepted. */
-  messageIds: string[];
+  /** At least one message was accepted. */
+  hasAccepted: boolean;
 }
 
 async function runAll(send: Send, request: BatchRequest): Promise<Result<Run>> {
@@ -111,11 +110,11 @@ async function runAll(send: Send, request: BatchRequest): Promise<Result<Run>> {
       return result;
     }),
   );
-  if (backPressure !== undefined && !results.some((result) => 'data' in result)) return refuse(backPressure);
+  const hasAccepted = results.some((result) => 'data' in result);
+  if (backPressure !== undefined && !hasAccepted) return refuse(backPressure);
   for (const [index, result] of results.entries()) if ('error' in result) request.onRefused?.(index, result.error);
   const isFinal = results.every((result) => !('error' in result) || !REPEATABLE.has(result.error.code));
-  const messageIds = results.flatMap((result) => ('data' in result ? [result.data.messageId] : []));
-  return ok({ answer: { status: 200, json: JSON.stringify({ results }), replayed: false }, isFinal, messageIds });
+  return ok({ answer: { status: 200, json: JSON.stringify({ results }), replayed: false }, isFinal, hasAccepted });
 }
 
 /** Only the first acceptable message can use a submission, so messages that name the same one run in order. */

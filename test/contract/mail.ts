@@ -287,9 +287,8 @@ export const idempotency: Scenario = async (stage) => {
   const batch = {
     key: { ...key, endpoint: '/send/batch' },
     answer,
-    messageIds: idsOf(first),
     nowMs: stage.nowMs,
-    expiresAtMs: 7,
+    expiresAtMs: stage.nowMs + HOUR,
   };
   await stage.act(keepAnswerOperation, batch);
   await stage.act(keepAnswerOperation, { ...batch, answer: { ...answer, body: '[1]' } });

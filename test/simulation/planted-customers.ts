@@ -181,8 +181,8 @@ export const PLANTED_CUSTOMERS: Readonly<Record<string, Planted>> = {
   },
   'the stored response of a batch includes temporary errors': {
     file: 'send/batch.ts',
-    find: 'if (isFinal && messageIds.length > 0) {',
-    replace: 'if (messageIds.length > 0) {',
+    find: 'if (isFinal && hasAccepted) {',
+    replace: 'if (hasAccepted) {',
     finds: /was never acknowledged/,
   },
   're-encoded mail keeps the DKIM signature of its original': {

@@ -302,8 +302,8 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     replace: '          key: `${idempotency.key}${Math.random()}`,\n          bytes:',
     also: {
       file: 'send/batch.ts',
-      find: 'if (isFinal && messageIds.length > 0) {',
-      replace: 'if (isFinal && messageIds.length > 9_999) {',
+      find: 'if (isFinal && hasAccepted) {',
+      replace: 'if (isFinal && !hasAccepted) {',
     },
     finds: /^key .* messages to/,
   },
