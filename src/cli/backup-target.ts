@@ -87,7 +87,12 @@ export async function openBackupTarget(config: TargetConfig, clock: Clock): Prom
   if (backupUrl.kind === 'disk') return folderTarget(backupUrl.folder ?? dataDir);
   const { openS3Files } = await import('../storage/blobs/s3.ts');
   const credentials = await credentialsOf(config, backupUrl.location);
-  const files = openS3Files({ location: backupUrl.location, credentials, clock });
+  const files = openS3Files({
+    location: backupUrl.location,
+    credentials,
+    clock,
+    isOwnName: (name) => NAME.test(name),
+  });
   const pathOf = (name: string): string => path.join(dataDir, name);
   return {
     description: describeS3Location(backupUrl.location),

@@ -23,6 +23,9 @@ import { commandFolder } from '../../test/kit/command-folder.ts';
 import { missing } from '../../test/kit/requirements.ts';
 import { environment, PROGRAM, runCommand } from '../../test/kit/start-service.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
+import { systemClock } from '../base/clock.ts';
+import { readConfig } from '../config.ts';
+import { openBackupTarget } from './backup-target.ts';
 
 test('a backup or an export without a name gets one that git ignores', { skip: missing('git') }, async (t) => {
   const { folder, dataDir } = commandFolder(t);
@@ -204,6 +207,39 @@ test('a scheduled backup is kept, although others have a time in the future', as
   assert.equal(made.code, 0, made.stderr);
   const kept = readdirSync(folder).filter((name) => name.endsWith('.backup'));
   assert.deepEqual(kept.sort(), [names[0], JSON.parse(made.stdout).file].sort());
+});
+
+test('a scheduled backup aborts only unfinished uploads of scheduled backups', async (t) => {
+  const { folder } = commandFolder(t);
+  const names = ['postrider-scheduled-2026-11-01T031500.backup', 'postrider-2026-11-01.backup', `ab/${'k'.repeat(26)}`];
+  const uploads = names.map(
+    (name) =>
+      `<Upload><Key>box/${name}</Key><UploadId>1</UploadId><Initiated>2026-11-01T03:15:00.000Z</Initiated></Upload>`,
+  );
+  const aborted: string[] = [];
+  const server = createServer(({ method, url = '' }, response) => {
+    if (method === 'DELETE') {
+      aborted.push(url);
+      response.writeHead(204).end();
+    } else response.end(`<ListMultipartUploadsResult>${uploads.join('')}</ListMultipartUploadsResult>`);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const config = readConfig({
+    POSTRIDER_DATA_DIR: folder,
+    POSTRIDER_BACKUP_URL: `s3://bucket/box?endpoint=${encodeURIComponent(endpoint)}&region=eu-1&style=path`,
+    AWS_ACCESS_KEY_ID: 'AKIATEST',
+    AWS_SECRET_ACCESS_KEY: 'secret',
+  });
+  const target = (await openBackupTarget(config, systemClock))!;
+  t.after(() => target.close());
+  await target.clear();
+  assert.deepEqual(aborted, [`/bucket/box/${names[0]}?uploadId=1`]);
 });
 
 test('a scheduled backup that is interrupted during its upload leaves no file', async (t) => {

@@ -1,7 +1,8 @@
 /**
  * Multipart uploads, for content that is larger than one part or of unknown length. The object exists only once all its parts are
- * acknowledged and the upload is completed; a failure before that aborts it, and removeUnfinished() aborts uploads that a crash left. The
- * response to the completion may be lost: the object then carries the mark of the upload.
+ * acknowledged and the upload is completed; a failure before that aborts it, and removeUnfinished() aborts uploads that a crash left, but
+ * none of other programs that use the same bucket. The response to the completion may be lost: the object then carries the mark of the
+ * upload.
  *
  * Cuts a stream into parts of one size, one in memory at a time. Large streams share a fixed number of permits, which limits memory; a
  * stream without a permit waits.
@@ -87,8 +88,16 @@ export const PART_BYTES = 16 * 1024 * 1024;
 const COMPLETE_MS = 60_000;
 const MARK = 'x-amz-meta-write';
 
-/** Uploads the parts in sequence; all but the last have PART_BYTES. */
-export async function uploadInParts(client: S3Client, key: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
+interface UploadToWrite {
+  key: string;
+  /** All but the last have PART_BYTES. */
+  parts: AsyncIterable<Uint8Array>;
+  /** The ids of the uploads in progress, which include this one until it ends. */
+  inProgress: Set<string>;
+}
+
+/** Uploads the parts in sequence. */
+export async function uploadInParts(client: S3Client, { key, parts, inProgress }: UploadToWrite): Promise<void> {
   const mark = randomText(26);
   const created = await client.run(
     {
@@ -102,6 +111,7 @@ export async function uploadInParts(client: S3Client, key: string, parts: AsyncI
   );
   const uploadId = xmlText(created ?? '', 'UploadId');
   if (!uploadId) throw new S3Error('the response to CreateMultipartUpload has no UploadId', { isRetryable: false });
+  inProgress.add(uploadId);
   try {
     const etags: string[] = [];
     for await (const part of parts)
@@ -110,6 +120,8 @@ export async function uploadInParts(client: S3Client, key: string, parts: AsyncI
   } catch (error) {
     await abort(client, key, uploadId).catch(() => undefined);
     throw error;
+  } finally {
+    inProgress.delete(uploadId);
   }
 }
 
@@ -158,8 +170,15 @@ async function abort(client: S3Client, key: string, uploadId: string): Promise<v
   await client.run({ name, method: 'DELETE', key, query: { uploadId } }, (answer) => drained(name, answer));
 }
 
-/** Aborts the uploads under the prefix that started over an hour ago by the store's clock; returns how many. */
-export async function abortUnfinished(client: S3Client, location: S3Location): Promise<number> {
+/**
+ * Aborts the uploads under the prefix that started over an hour ago by the store's clock; returns how many. `isLeft` returns whether an
+ * upload can be one that a crash left: uploads of other programs can have the same prefix.
+ */
+export async function abortUnfinished(
+  client: S3Client,
+  location: S3Location,
+  isLeft: (key: string, uploadId: string) => boolean,
+): Promise<number> {
   const name = 'ListMultipartUploads';
   const prefix = objectName(location, '');
   let aborted = 0;
@@ -172,11 +191,13 @@ export async function abortUnfinished(client: S3Client, location: S3Location): P
     }));
     if (!page) return aborted;
     for (const upload of xmlElements(page.text, 'Upload')) {
-      const key = xmlText(upload, 'Key') ?? '';
+      const object = xmlText(upload, 'Key') ?? '';
       const uploadId = xmlText(upload, 'UploadId');
       const ageMs = (page.nowMs ?? 0) - Date.parse(xmlText(upload, 'Initiated') ?? '');
-      if (!key.startsWith(prefix) || uploadId === undefined || !(ageMs > UNFINISHED_MS)) continue;
-      await abort(client, key.slice(prefix.length), uploadId);
+      if (!object.startsWith(prefix) || uploadId === undefined || !(ageMs > UNFINISHED_MS)) continue;
+      const key = object.slice(prefix.length);
+      if (!isLeft(key, uploadId)) continue;
+      await abort(client, key, uploadId);
       aborted += 1;
     }
     const [keyMarker, uploadIdMarker] = [xmlText(page.text, 'NextKeyMarker'), xmlText(page.text, 'NextUploadIdMarker')];

@@ -264,7 +264,7 @@ test('a listing continues until the store reports its end and skips foreign name
   assert.equal(query.get('prefix'), 'a/');
 });
 
-test("unfinished uploads are aborted after an hour on the store's clock", async (t) => {
+test("unfinished uploads of blobs are aborted after an hour on the store's clock, but no uploads of other programs", async (t) => {
   const clock = fakeClock();
   const storeMs = Date.UTC(2026, 0, 5, 12);
   const upload = (key: string, agoMs: number): string =>
@@ -275,7 +275,7 @@ test("unfinished uploads are aborted after an hour on the store's clock", async 
       response.setHeader('date', new Date(storeMs).toUTCString());
       if (method === 'DELETE') return void response.writeHead(204).end();
       response.end(
-        `<ListMultipartUploadsResult>${upload(`a/${KEY}`, 3_601_000)}${upload(`a/${KEY}`, 3_599_000)}${upload('b/x', 9e6)}</ListMultipartUploadsResult>`,
+        `<ListMultipartUploadsResult>${upload(`a/${KEY}`, 3_601_000)}${upload(`a/${KEY}`, 3_599_000)}${upload(`b/${KEY}`, 9e6)}${upload(`a/backups/x`, 9e6)}${upload(`a/a/${KEY}`, 9e6)}</ListMultipartUploadsResult>`,
       );
     },
     { clock },
@@ -286,4 +286,24 @@ test("unfinished uploads are aborted after an hour on the store's clock", async 
   }
   const removed = requests.filter(({ method }) => method === 'DELETE').map(({ target }) => target);
   assert.deepEqual(removed, Array(3).fill(`/box/a/${KEY}?uploadId=3601000`));
+});
+
+test('an upload that this process is writing is never aborted as unfinished', async (t) => {
+  const storeMs = Date.UTC(2026, 0, 5, 12);
+  const initiated = new Date(storeMs - 9e6).toISOString();
+  const uploads = ['u&amp;1', 'crashed'].map(
+    (id) => `<Upload><Key>a/${KEY}</Key><UploadId>${id}</UploadId><Initiated>${initiated}</Initiated></Upload>`,
+  );
+  const { blobs } = await store(t, (request, response) => {
+    response.setHeader('date', new Date(storeMs).toUTCString());
+    if (request.method !== 'GET') return multipart((_request, done) => done.end(DONE))(request, response);
+    response.end(`<ListMultipartUploadsResult>${uploads.join('')}</ListMultipartUploadsResult>`);
+  });
+  async function* slow(): AsyncGenerator<Uint8Array> {
+    yield LARGE;
+    assert.equal(await blobs.removeUnfinished(), 1);
+    yield LARGE;
+  }
+  await blobs.putStream(slow(), { key: KEY });
+  assert.equal(await blobs.removeUnfinished(), 2, 'the upload has ended');
 });

@@ -34,12 +34,18 @@ export interface S3Blobs extends Blobs {
   close(): Promise<void>;
 }
 
+interface ObjectsOptions extends S3ClientOptions {
+  /** Whether an object of this name is written by this store. The prefix can contain objects of other programs. */
+  isOwnName(name: string): boolean;
+}
+
 /** Objects below the prefix of a location, by their names below it. */
-function openObjects(options: S3ClientOptions) {
-  const { location } = options;
+function openObjects(options: ObjectsOptions) {
+  const { location, isOwnName } = options;
   const client = openS3Client(options);
   const cutter = openPartCutter({ partBytes: PART_BYTES, partsInMemory: PARTS_IN_MEMORY });
   const prefix = objectName(location, '');
+  const inProgress = new Set<string>();
 
   /** Stores the content under the key, or under a new one with the digest. */
   const putObject = async (given: string | undefined, content: Uint8Array): Promise<string> => {
@@ -67,7 +73,7 @@ function openObjects(options: S3ClientOptions) {
       if (first.done) throw new Error('a source has at least one part');
       if (first.value.last) return await putObject(given, first.value.bytes);
       const key = given ?? newBlobKey();
-      await uploadInParts(client, key, allParts(first.value, parts));
+      await uploadInParts(client, { key, parts: allParts(first.value, parts), inProgress });
       return key;
     } finally {
       await parts.return(undefined);
@@ -93,7 +99,8 @@ function openObjects(options: S3ClientOptions) {
     await client.run({ name, method: 'DELETE', key }, (answer) => drained(name, answer));
   };
 
-  const removeUnfinished = (): Promise<number> => abortUnfinished(client, location);
+  const removeUnfinished = (): Promise<number> =>
+    abortUnfinished(client, location, (key, uploadId) => isOwnName(key) && !inProgress.has(uploadId));
 
   return { client, prefix, putObject, putParts, list, remove, removeUnfinished };
 }
@@ -110,7 +117,7 @@ export interface NamedFiles {
   close(): Promise<void>;
 }
 
-export function openS3Files(options: S3ClientOptions): NamedFiles {
+export function openS3Files(options: ObjectsOptions): NamedFiles {
   const { client, putParts, list, remove, removeUnfinished } = openObjects(options);
   return {
     put: async (name, source) => {
@@ -124,7 +131,10 @@ export function openS3Files(options: S3ClientOptions): NamedFiles {
 }
 
 export function openS3Blobs(options: S3ClientOptions): S3Blobs {
-  const { client, prefix, putObject, putParts, list, remove, removeUnfinished } = openObjects(options);
+  const { client, prefix, putObject, putParts, list, remove, removeUnfinished } = openObjects({
+    ...options,
+    isOwnName: isBlobKey,
+  });
 
   const getObject = (key: string): S3Call => {
     assertBlobKey(key);
