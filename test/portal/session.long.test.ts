@@ -66,6 +66,41 @@ test('logging out in one tab removes the data of the others', { skip }, async (t
   assertClean();
 });
 
+test('a logout that fails is reported, and the user stays logged in', { skip }, async (t) => {
+  const { page, context, assertClean } = await signedIn(t, visitors, service);
+  const other = await context.newPage();
+  await open(page, '/app/live/suppressions');
+  await open(other, '/app/live/suppressions');
+  await other.getByText('nobody@example.com').waitFor();
+  const signOut = async (): Promise<void> => {
+    if (!(await page.getByRole('button', { name: 'Sign out' }).isVisible()))
+      await page.getByRole('button', { name: OPERATOR.email }).click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+  };
+  const failure = page.getByRole('alert').filter({ hasText: 'Something went wrong' });
+  const refusal = { code: 'INTERNAL_ERROR', message: 'The session is not ended.' };
+  await page.route('**/session', (route) => {
+    if (route.request().method() !== 'DELETE') return route.continue();
+    return route.fulfill({ status: 500, json: refusal });
+  });
+  await signOut();
+  await failure.getByText(refusal.message).waitFor();
+  assert.equal(new URL(page.url()).pathname, '/app/live/suppressions');
+  await other.reload();
+  await other.getByText('nobody@example.com').waitFor();
+  await page.unroute('**/session');
+  await failure.getByRole('button').click();
+  assertClean();
+
+  await context.setOffline(true);
+  await signOut();
+  await failure.waitFor();
+  await context.setOffline(false);
+  await signOut();
+  await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
+  await other.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
+});
+
 /** The API calls of the portal from now on, by path, without the stream. */
 function callsOf(page: Page): string[] {
   const calls: string[] = [];

@@ -14,11 +14,12 @@ import '../mantine-pages.css';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react';
-import { callerOf, type Mode } from '../api.ts';
+import { callerOf, type Mode, PostriderError } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { IconFileText, IconLogout, IconMenu2, IconSearch, IconUserCircle } from '../icons.ts';
 import { LiveProvider } from '../live.tsx';
 import { EmptyState, Loading } from '../parts/states.tsx';
+import { failed } from '../parts/undo.tsx';
 import { useScope } from '../scope.ts';
 import { SignedIn, setPerson } from '../session.tsx';
 import { shell } from '../texts/shell.ts';
@@ -252,6 +253,16 @@ function AccountAndMode() {
   );
 }
 
+/** Ends the session. Until the service has confirmed that, the browser still has a valid cookie. */
+async function endSession(): Promise<void> {
+  try {
+    await callerOf().call('signOut');
+  } catch (error) {
+    const isEnded = error instanceof PostriderError && error.status === 401;
+    if (!isEnded) throw error;
+  }
+}
+
 function PersonMenu({ isOperatorArea }: { isOperatorArea: boolean }) {
   const { person, mode } = useScope();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
@@ -259,11 +270,14 @@ function PersonMenu({ isOperatorArea }: { isOperatorArea: boolean }) {
   const navigate = useNavigate();
   const queries = useQueryClient();
   const signOut = useMutation({
-    mutationFn: () => callerOf().call('signOut'),
-    onSettled() {
+    mutationFn: endSession,
+    // Without a connection, it fails now instead of waiting for one.
+    networkMode: 'always',
+    onSuccess() {
       setPerson(queries, null);
       void navigate({ to: '/sign-in' });
     },
+    onError: failed,
   });
   return (
     <div className={classes.foot}>
