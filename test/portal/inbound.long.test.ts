@@ -201,10 +201,17 @@ async function change({ page, service }: Stage, routeId: string): Promise<void> 
   await page.getByLabel('Maximum size (MB)').fill('1.5');
   await page.getByLabel('Webhook URL (optional)').fill('');
   await page.getByLabel('Also send to webhooks subscribed to Inbound').check();
+  // Another user changes the address in the meantime.
+  const path = `/inbound-routes/${routeId}`;
+  const { match, url, events, maxBytes } = (await service.sandboxApi.get(path)).body;
+  const renamed = { match: 'answer+*@in.shop.example', url, events, maxBytes };
+  assert.equal((await service.sandboxApi.put(path, renamed)).status, 200);
   await button(page, 'Save').click();
   await page.getByText('All webhooks subscribed to Inbound').waitFor();
-  const { body } = await service.sandboxApi.get(`/inbound-routes/${routeId}`);
+  const { body } = await service.sandboxApi.get(path);
   assert.deepEqual([body.url, body.webhookId, body.events, body.maxBytes], [null, null, true, 1_500_000]);
+  assert.equal(body.match, renamed.match, 'the form does not undo the change of another user');
+  await service.sandboxApi.put(path, { ...renamed, match, url: null, events: true, maxBytes: 1_500_000 });
   assert.deepEqual((await service.sandboxApi.get('/webhooks')).body, []);
 }
 

@@ -255,6 +255,23 @@ async function orders({ page, service }: Stage, id: string): Promise<void> {
   await waitUntil('the order to end', async () => (await isOrdered()) === false);
 }
 
+/** A form that is open while another user changes the webhook keeps that change. */
+async function edits({ page, service }: Stage, id: string): Promise<void> {
+  const path = `/webhooks/${id}`;
+  const { events, description } = (await service.sandboxApi.get(path)).body;
+  await choose(page, 'Edit');
+  await page.getByRole('dialog').getByLabel('Description').fill('Renamed here');
+  const changed = (await service.sandboxApi.patch(path, { events: [...events, 'Complaint'] })).body.events;
+  // The page below the form reloads the webhook.
+  await page.locator('main').getByText(changed.join(', '), { exact: true }).waitFor({ state: 'attached' });
+  await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  const { body } = await service.sandboxApi.get(path);
+  assert.deepEqual([body.events, body.description], [changed, 'Renamed here']);
+  await service.sandboxApi.patch(path, { events, description });
+  await page.getByRole('heading', { name: description, level: 1 }).waitFor();
+}
+
 async function disables({ page, service }: Stage, id: string): Promise<void> {
   const isEnabled = async () => (await service.sandboxApi.get(`/webhooks/${id}`)).body.enabled;
   // Meanwhile another user changes the description, which the page does not show yet.
@@ -340,6 +357,7 @@ test('a webhook from creation to deletion', { skip: noBrowser(), timeout: 170_00
   await rotates(stage, secret);
   await checks(stage, secret);
   await orders(stage, id);
+  await edits(stage, id);
   await disables(stage, id);
   const other = await viewer(t, visitors, service);
   await reads(stage, other, id);

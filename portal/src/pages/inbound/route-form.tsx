@@ -2,12 +2,14 @@
 import { Checkbox, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { type Answer, type Body, useChange } from '../../api.ts';
+import { differing } from '../../parts/edits.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { issuesOf } from '../../parts/issues.ts';
 import { done } from '../../parts/undo.tsx';
 import { routeForm as texts } from '../../texts/inbound.ts';
 
 export type InboundRoute = Answer<'getInboundRoute'>;
+type Fields = Body<'createInboundRoute'>;
 type Written = Answer<'createInboundRoute'>;
 
 interface RouteFormProps {
@@ -22,20 +24,40 @@ const FIELDS = ['match', 'url', 'events', 'maxBytes'];
 const MB = 1_000_000;
 const [SMALLEST, LARGEST] = [1_000, 25 * MB];
 
+const fieldsOf = ({ match, url, events, maxBytes }: InboundRoute): Required<Fields> => ({
+  match,
+  url,
+  events,
+  maxBytes,
+});
+
 function useSave({ route, onClose, onWritten }: RouteFormProps) {
+  // The user has changed what differs from the route as the form first showed it.
+  const [shown] = useState(() => route && fieldsOf(route));
   const create = useChange('createInboundRoute', ['listInboundRoutes', 'listWebhooks']);
+  const read = useChange('getInboundRoute');
   const replace = useChange('replaceInboundRoute', ['listInboundRoutes', 'getInboundRoute', 'listWebhooks']);
-  const save = (body: Body<'createInboundRoute'>): void => {
+  const save = (fields: Fields): void => {
     const onSuccess = (written: Written): void => {
       onClose();
       if (route !== undefined) done(texts.saved);
       onWritten(written);
     };
-    if (route === undefined) create.mutate({ body }, { onSuccess });
-    else replace.mutate({ path: { id: route.inboundRouteId }, body }, { onSuccess });
+    if (route === undefined || shown === undefined) {
+      create.mutate({ body: fields }, { onSuccess });
+      return;
+    }
+    // A route is replaced as a whole, so the fields that the user has not changed keep what another user has stored.
+    const path = { id: route.inboundRouteId };
+    const merge = (stored: InboundRoute): void =>
+      replace.mutate({ path, body: { ...fieldsOf(stored), ...differing<Fields>(shown, fields) } }, { onSuccess });
+    read.mutate({ path }, { onSuccess: merge });
   };
-  const issues = issuesOf(create.error ?? replace.error, FIELDS);
-  return { save, isSaving: create.isPending || replace.isPending, issues };
+  return {
+    save,
+    isSaving: create.isPending || read.isPending || replace.isPending,
+    issues: issuesOf(create.error ?? read.error ?? replace.error, FIELDS),
+  };
 }
 
 export function RouteForm(props: RouteFormProps) {

@@ -2,6 +2,7 @@
 import { Checkbox, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useChange } from '../../api.ts';
+import { differing } from '../../parts/edits.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { issuesOf } from '../../parts/issues.ts';
 import { done } from '../../parts/undo.tsx';
@@ -30,20 +31,26 @@ interface WebhookFields {
   headers: Record<string, string>;
 }
 
-/** Returns the fields that differ from the stored webhook; other fields may have been changed by another user since. */
-function changesOf(webhook: Webhook, fields: WebhookFields): Partial<WebhookFields> {
-  const stored: Record<string, unknown> = { ...webhook, description: webhook.description ?? '' };
-  const isChanged = ([name, value]: [string, unknown]): boolean =>
-    JSON.stringify(value) !== JSON.stringify(stored[name]);
-  return Object.fromEntries(Object.entries(fields).filter(isChanged));
-}
+/** The order of the form: the order in which the types were checked means nothing. */
+const inOrder = (events: readonly string[]): EventType[] => EVENT_TYPES.filter((type) => events.includes(type));
+
+const fieldsOf = ({ url, events, description, ordered, maxBatch, headers }: Webhook): WebhookFields => ({
+  url,
+  events: inOrder(events),
+  description: description ?? '',
+  ordered,
+  maxBatch,
+  headers,
+});
 
 /** Creates or updates the webhook, then closes the form. */
 function useSave({ webhook, onClose, onCreated }: WebhookFormProps) {
+  // The page reloads the webhook while the form is open. The user has changed what differs from the webhook as the form first showed it.
+  const [shown] = useState(() => webhook && fieldsOf(webhook));
   const create = useChange('createWebhook', ['listWebhooks']);
   const update = useChange('updateWebhook', ['listWebhooks', 'getWebhook']);
   const save = (fields: WebhookFields): void => {
-    if (webhook === undefined)
+    if (webhook === undefined || shown === undefined)
       create.mutate(
         { body: { ...fields, description: fields.description || null } },
         {
@@ -55,7 +62,7 @@ function useSave({ webhook, onClose, onCreated }: WebhookFormProps) {
       );
     else
       update.mutate(
-        { path: { id: webhook.webhookId }, body: changesOf(webhook, fields) },
+        { path: { id: webhook.webhookId }, body: differing(shown, fields) },
         {
           onSuccess() {
             onClose();
@@ -83,7 +90,7 @@ export function WebhookForm(props: WebhookFormProps) {
   const submit = (): void =>
     save({
       url: url.trim(),
-      events: events as EventType[],
+      events: inOrder(events),
       description: description.trim(),
       ordered,
       maxBatch: Number(maxBatch),
@@ -124,6 +131,7 @@ export function WebhookForm(props: WebhookFormProps) {
       <Checkbox
         label={webhookForm.ordered}
         description={webhookForm.orderedHint}
+        error={issues.of('ordered')}
         checked={ordered}
         onChange={({ currentTarget }) => setOrdered(currentTarget.checked)}
       />
