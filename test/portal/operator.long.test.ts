@@ -118,6 +118,14 @@ test('an account is created with keys shown once, found, edited, and suspended a
     [30_000_000, 7, 1_000],
   );
 
+  // Not saved yet, while another operator saves another limit.
+  await page.getByLabel('Webhooks').fill('9');
+  const other = await visit.context.request.patch(`/operator/accounts/${accountId}`, {
+    data: { limits: { domains: 500 } },
+    headers: { 'X-Requested-With': 'postrider', Origin: service.url },
+  });
+  assert.equal(other.status(), 200, await other.text());
+
   await page.getByRole('button', { name: 'Suspend…' }).click();
   await page.getByText('While suspended:').waitFor();
   await page.getByText('rejected with 403').waitFor();
@@ -127,6 +135,8 @@ test('an account is created with keys shown once, found, edited, and suspended a
   await page.getByRole('button', { name: 'Reactivate account' }).waitFor();
   await page.getByText('Unpaid invoices', { exact: true }).waitFor();
   assert.equal((await client.get('/account')).status, 403);
+  const limitOf = (name: string) => page.getByRole('textbox', { name, exact: true }).inputValue();
+  assert.deepEqual([await limitOf('Webhooks'), await limitOf('Domains')], ['9', '500']);
   await open(page, '/app/operator/accounts');
   await page.getByLabel('Name').fill('läden');
   await page.waitForURL('**/accounts?name=l*');

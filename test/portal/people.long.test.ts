@@ -107,6 +107,9 @@ test('settings are changed individually, and variables are merged', { skip }, as
     defaultFrom: 'Shop <orders@shop.example>',
   });
 
+  // Typed, but not saved yet; a panel that is saved, and another user's changes, do not discard it.
+  await page.getByLabel('Account name').fill('Shop & Sons');
+  await page.getByLabel('Default sender').fill('Sons <sons@shop.example>');
   const variables = page.getByRole('region', { name: 'Account variables' });
   await variables.getByLabel(/Company address/).fill('Shop Ltd<br>1 High Street');
   await variables.getByRole('button', { name: 'Remove old' }).click();
@@ -122,6 +125,8 @@ test('settings are changed individually, and variables are merged', { skip }, as
   await waitUntil('the variables', async () => 'brand' in (await settings()).variables);
   assert.deepEqual((await settings()).variables, merged);
   await variables.getByRole('textbox', { name: 'other' }).waitFor();
+  assert.equal(await page.getByLabel('Account name').inputValue(), 'Shop & Sons');
+  assert.equal(await page.getByLabel('Default sender').inputValue(), 'Sons <sons@shop.example>');
 
   await page.getByLabel('Default sender').fill('nonsense');
   await page.getByRole('region', { name: 'Sending' }).getByRole('button', { name: 'Save' }).click();

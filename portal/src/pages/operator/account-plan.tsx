@@ -1,7 +1,8 @@
 /** Settings of an account that only operators change: its plan, message size, and limits. */
 import { Button, Group, NumberInput, Select, Stack, Text } from '@mantine/core';
-import { type FormEvent, type ReactNode, useState } from 'react';
+import type { FormEvent, ReactNode } from 'react';
 import { type Answer, type Body, useChange } from '../../api.ts';
+import { useEdits } from '../../parts/edits.ts';
 import { Panel } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { count } from '../../parts/time.tsx';
@@ -37,38 +38,48 @@ const HIGHEST_QUOTA = 1_000_000_000;
 const highestOf = (name: Limit): number => (name.startsWith('messagesPer') ? HIGHEST_QUOTA : HIGHEST_LIMIT);
 const PLANS = (['free', 'paid', 'enterprise'] as const).map((value) => ({ value, label: operators.plans[value] }));
 
-interface Given {
+/** The fields of the form; one for each limit. */
+interface Given extends Record<Limit, number | string | null> {
   plan: Account['plan'];
   sizeMb: number | string;
-  limits: Record<Limit, number | string | null>;
 }
 
 /** Sends only changed fields, so that two operators do not overwrite each other's changes. */
-function changesOf(account: Account, { plan, sizeMb, limits }: Given): Body<'setAccount'> {
+function changesOf(account: Account, { plan, sizeMb, ...limits }: Given): Body<'setAccount'> {
   const sizeBytes = Math.round(Number(sizeMb) * MB);
-  const changed = (Object.keys(limits) as Limit[]).filter((name) => limits[name] !== account.limits[name]);
+  const changed = (Object.keys(account.limits) as Limit[]).filter((name) => limits[name] !== account.limits[name]);
   return {
     ...(plan !== account.plan && { plan }),
     ...(sizeBytes !== account.approvedEmailBytes && { approvedEmailBytes: sizeBytes }),
     ...(changed.length > 0 && {
-      limits: Object.fromEntries(
-        changed.map((name) => [name, limits[name] === '' || limits[name] === null ? null : Number(limits[name])]),
-      ),
+      limits: Object.fromEntries(changed.map((name) => [name, limits[name] === null ? null : Number(limits[name])])),
     }),
   };
 }
 
 export function AccountPlan({ account }: { account: Account }) {
-  const [given, setGiven] = useState<Given>({
+  const {
+    values: given,
+    edit,
+    saved,
+  } = useEdits<Given>({
     plan: account.plan,
     sizeMb: account.approvedEmailBytes / MB,
-    limits: account.limits,
+    ...account.limits,
   });
   const save = useChange('setAccount', ['getOperatorAccount', 'listAccounts', 'listServiceAuditEntries']);
   const body = changesOf(account, given);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    save.mutate({ path: { id: account.accountId }, body }, { onSuccess: () => done(texts.saved) });
+    save.mutate(
+      { path: { id: account.accountId }, body },
+      {
+        onSuccess() {
+          saved();
+          done(texts.saved);
+        },
+      },
+    );
   };
   return (
     <form onSubmit={submit}>
@@ -80,7 +91,7 @@ export function AccountPlan({ account }: { account: Account }) {
               label={texts.planOf}
               data={PLANS}
               value={given.plan}
-              onChange={(plan) => plan !== null && setGiven({ ...given, plan })}
+              onChange={(plan) => plan !== null && edit({ plan })}
             />
             <NumberInput
               label={texts.approved}
@@ -91,7 +102,7 @@ export function AccountPlan({ account }: { account: Account }) {
               decimalScale={6}
               required
               value={given.sizeMb}
-              onChange={(sizeMb) => setGiven({ ...given, sizeMb })}
+              onChange={(sizeMb) => edit({ sizeMb })}
             />
           </Group>
           <Text size="sm" fw={550}>
@@ -110,8 +121,8 @@ export function AccountPlan({ account }: { account: Account }) {
                 max={highestOf(name)}
                 allowDecimal={false}
                 thousandSeparator=","
-                value={given.limits[name] ?? ''}
-                onChange={(value) => setGiven({ ...given, limits: { ...given.limits, [name]: value } })}
+                value={given[name] ?? ''}
+                onChange={(value) => edit({ [name]: value === '' ? null : value })}
               />
             ))}
           </div>

@@ -63,10 +63,7 @@ function AccountContent() {
         <AccountQueue accountId={account.accountId} />
         <AccountUsers accountId={account.accountId} />
         <AccountChanges accountId={account.accountId} />
-        <AccountPlan
-          key={JSON.stringify([account.plan, account.approvedEmailBytes, account.limits])}
-          account={account}
-        />
+        <AccountPlan key={account.accountId} account={account} />
       </Stack>
     </Page>
   );

@@ -1,7 +1,8 @@
 /** Name, time zone, and logo of the account, as its notices show them. */
 import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
+import type { FormEvent } from 'react';
 import { type Answer, useChange } from '../../api.ts';
+import { useEdits } from '../../parts/edits.ts';
 import { Panel } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { done } from '../../parts/undo.tsx';
@@ -16,7 +17,7 @@ function zonesWith(own: string): string[] {
 }
 
 export function IdentityPanel({ account, mayChange }: { account: Account; mayChange: boolean }) {
-  const [given, setGiven] = useState({ name: account.name, timeZone: account.timeZone });
+  const { values: given, edit, saved } = useEdits({ name: account.name, timeZone: account.timeZone });
   const save = useChange('updateAccount', ['getAccount', 'getSession']);
   const name = given.name.trim();
   const body = {
@@ -25,7 +26,15 @@ export function IdentityPanel({ account, mayChange }: { account: Account; mayCha
   };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    save.mutate({ body }, { onSuccess: () => done(settings.saved) });
+    save.mutate(
+      { body },
+      {
+        onSuccess() {
+          saved();
+          done(settings.saved);
+        },
+      },
+    );
   };
   return (
     <Panel title={texts.title}>
@@ -42,7 +51,7 @@ export function IdentityPanel({ account, mayChange }: { account: Account; mayCha
               maxLength={200}
               disabled={!mayChange}
               value={given.name}
-              onChange={({ currentTarget }) => setGiven({ ...given, name: currentTarget.value })}
+              onChange={({ currentTarget }) => edit({ name: currentTarget.value })}
             />
             <Select
               label={texts.timeZone}
@@ -54,7 +63,7 @@ export function IdentityPanel({ account, mayChange }: { account: Account; mayCha
               allowDeselect={false}
               disabled={!mayChange}
               value={given.timeZone}
-              onChange={(timeZone) => timeZone !== null && setGiven({ ...given, timeZone })}
+              onChange={(timeZone) => timeZone !== null && edit({ timeZone })}
             />
             {mayChange && (
               <Group>

@@ -1,7 +1,8 @@
 /** Default sender, template variables without a value, and content retention. */
 import { Button, Group, Radio, Stack, TextInput } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
+import type { FormEvent } from 'react';
 import { type Answer, useChange } from '../../api.ts';
+import { useEdits } from '../../parts/edits.ts';
 import { Panel } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { done } from '../../parts/undo.tsx';
@@ -13,7 +14,15 @@ const MISSING = ['error', 'empty', 'keep'] as const;
 const RETAINED = ['none', '7d', '30d'] as const;
 
 export function SendingPanel({ settings, mayChange }: { settings: Settings; mayChange: boolean }) {
-  const [given, setGiven] = useState({ ...settings, defaultFrom: settings.defaultFrom ?? '' });
+  const {
+    values: given,
+    edit,
+    saved,
+  } = useEdits({
+    defaultFrom: settings.defaultFrom ?? '',
+    missingVariables: settings.missingVariables,
+    retainContent: settings.retainContent,
+  });
   const save = useChange('updateAccount', ['getAccount']);
   const { missingVariables, retainContent } = given;
   const defaultFrom = given.defaultFrom.trim();
@@ -24,7 +33,15 @@ export function SendingPanel({ settings, mayChange }: { settings: Settings; mayC
   };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    save.mutate({ body }, { onSuccess: () => done(texts.saved) });
+    save.mutate(
+      { body },
+      {
+        onSuccess() {
+          saved();
+          done(texts.saved);
+        },
+      },
+    );
   };
   return (
     <Panel title={texts.defaults}>
@@ -37,7 +54,7 @@ export function SendingPanel({ settings, mayChange }: { settings: Settings; mayC
             disabled={!mayChange}
             maw="32rem"
             value={given.defaultFrom}
-            onChange={({ currentTarget }) => setGiven({ ...given, defaultFrom: currentTarget.value })}
+            onChange={({ currentTarget }) => edit({ defaultFrom: currentTarget.value })}
           />
           <Choice
             label={texts.missing}
@@ -46,7 +63,7 @@ export function SendingPanel({ settings, mayChange }: { settings: Settings; mayC
             of={texts.missingValues}
             mayChange={mayChange}
             value={missingVariables}
-            onChange={(value) => setGiven({ ...given, missingVariables: value })}
+            onChange={(value) => edit({ missingVariables: value })}
           />
           <Choice
             label={texts.retain}
@@ -55,7 +72,7 @@ export function SendingPanel({ settings, mayChange }: { settings: Settings; mayC
             of={texts.retainValues}
             mayChange={mayChange}
             value={retainContent}
-            onChange={(value) => setGiven({ ...given, retainContent: value })}
+            onChange={(value) => edit({ retainContent: value })}
           />
           {mayChange && (
             <Group>

@@ -13,22 +13,21 @@ import { SendingPanel } from './sending.tsx';
 import { VariablesPanel } from './variables.tsx';
 
 export function SettingsPage() {
-  const { mayOwn, mode } = useScope();
+  const { mayOwn, mode, name } = useScope();
   const { data, error, refetch } = useCall('getAccount');
   const mayChange = mayOwn && mode === 'live';
-  const key = JSON.stringify(data?.settings);
   const body = data ? { ...data.settings, defaultFrom: data.settings.defaultFrom ?? '' } : {};
   return (
     <Page title={texts.title} lead={texts.lead} code={<AsCode operation="updateAccount" input={{ body }} />}>
       {data === undefined && (error === null ? <Loading /> : <ErrorState error={error} onRetry={refetch} />)}
       {data !== undefined && (
-        <Stack gap="md">
+        <Stack key={name} gap="md">
           <LiveOnly>{texts.onlyLive}</LiveOnly>
           {!mayOwn && <Notice>{texts.onlyOwners}</Notice>}
-          <IdentityPanel key={`identity ${data.name} ${data.timeZone}`} account={data} mayChange={mayChange} />
+          <IdentityPanel account={data} mayChange={mayChange} />
           <NoticesPanel />
-          <SendingPanel key={`sending ${key}`} settings={data.settings} mayChange={mayChange} />
-          <VariablesPanel key={`variables ${key}`} variables={data.settings.variables} mayChange={mayChange} />
+          <SendingPanel settings={data.settings} mayChange={mayChange} />
+          <VariablesPanel variables={data.settings.variables} mayChange={mayChange} />
         </Stack>
       )}
     </Page>

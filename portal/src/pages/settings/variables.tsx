@@ -3,6 +3,7 @@ import { Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { useChange } from '../../api.ts';
 import { IconPlus } from '../../icons.ts';
+import { useEdits } from '../../parts/edits.ts';
 import { Panel } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { done } from '../../parts/undo.tsx';
@@ -22,17 +23,27 @@ function changesOf(before: Values, after: Values): Record<string, string | null>
 }
 
 export function VariablesPanel({ variables, mayChange }: { variables: Values; mayChange: boolean }) {
-  const [given, setGiven] = useState<Values>(variables);
+  // A variable that the user has removed is undefined.
+  const { values, edit, saved } = useEdits<Readonly<Record<string, string | undefined>>>(variables);
+  const isPresent = (one: [string, string | undefined]): one is [string, string] => one[1] !== undefined;
+  const given: Values = Object.fromEntries(Object.entries(values).filter(isPresent));
   const save = useChange('updateAccount', ['getAccount']);
   const changed = changesOf(variables, given);
   const own = Object.keys(given).filter((name) => !(name in texts.known));
-  const set = (name: string, value: string): void => setGiven({ ...given, [name]: value });
+  const set = (name: string, value: string): void => edit({ [name]: value });
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    save.mutate({ body: { variables: changed } }, { onSuccess: () => done(settings.saved) });
+    save.mutate(
+      { body: { variables: changed } },
+      {
+        onSuccess() {
+          saved();
+          done(settings.saved);
+        },
+      },
+    );
   };
-  const remove = (name: string): void =>
-    setGiven(Object.fromEntries(Object.entries(given).filter(([other]) => other !== name)));
+  const remove = (name: string): void => edit({ [name]: undefined });
   return (
     <Panel title={texts.title}>
       <Stack gap="md">
