@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { JsonObject } from '../kit/api.ts';
-import { noBrowser, setFirstPassword, signInAs, startBrowser, type Visit } from '../kit/browser.ts';
+import { noBrowser, PASSWORD, setFirstPassword, signInAs, startBrowser, type Visit } from '../kit/browser.ts';
 import { type SmtpSink, smtpSink } from '../kit/smtp-sink.ts';
 import { type Service, startService } from '../kit/start-service.ts';
 import { waitUntil } from '../kit/wait-until.ts';
@@ -128,6 +128,26 @@ describe('delivery overview', { skip: noBrowser() }, () => {
     await dialog.getByText('POST /send').waitFor();
     await accessible();
     visit.assertClean();
+  });
+
+  test('failed requests are counted from the midnight of the user, and the list opens with the same ones', async (t) => {
+    const abroad = await visitors.visit(service.url, { timezoneId: 'Pacific/Kiritimati' });
+    t.after(() => abroad.close());
+    await signInAs(abroad, { email: 'operator@localhost', password: PASSWORD });
+    const sinceOf = async (limit: string): Promise<string | null> => {
+      const request = await abroad.page.waitForRequest((one) => {
+        const { pathname, searchParams } = new URL(one.url());
+        return pathname === '/requests' && searchParams.get('limit') === limit;
+      });
+      return new URL(request.url()).searchParams.get('since');
+    };
+    const counted = sinceOf('100');
+    await abroad.page.goto('/app/live');
+    assert.match((await counted) ?? '', /T10:00:00\.000Z$/, 'its midnight in UTC');
+    const listed = sinceOf('50');
+    await abroad.page.getByRole('link', { name: /^Failed requests today/ }).click();
+    assert.equal(await listed, await counted);
+    abroad.assertClean();
   });
 
   test('an audit log entry shows fields before and after, and the log exports completely', async () => {

@@ -293,7 +293,7 @@ test('in the sandbox a live template is sent and copied, not changed', { skip },
   });
   await page.getByText('Usage', { exact: true }).last().click();
   const messages = page.getByRole('link', { name: 'View messages (2)' });
-  assert.equal(await messages.getAttribute('href'), `/app/sandbox/messages?template=${id}`);
+  assert.equal(await messages.getAttribute('href'), `/app/sandbox/messages?template=${id}&range=30d`);
   await page.getByRole('button', { name: 'Create sandbox copy' }).click();
   await see(page, 'Sandbox only');
   assert.notEqual(page.url().split('/').at(-1), id);

@@ -100,9 +100,3 @@ export function FilterDate({ name, label, width = '9.5rem' }: FieldProps) {
     />
   );
 }
-
-/** Converts a date in the user's time zone to the time at which it begins or ends, of filters for the API. */
-export function timeOfDay(day: string | undefined, clock: '00:00:00' | '23:59:59.999'): string | undefined {
-  const at = new Date(`${day}T${clock}`);
-  return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
-}

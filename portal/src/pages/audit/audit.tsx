@@ -1,7 +1,7 @@
 /** The audit log: who changed what, when and from where; an entry opens to show its fields before and after. */
 import { type Query, usePages } from '../../api.ts';
 import { AsCode } from '../../parts/as-code.tsx';
-import { timeOfDay } from '../../parts/filters.tsx';
+import { timeOfDay } from '../../parts/days.ts';
 import { ListPage } from '../../parts/list-page.tsx';
 import type { Column } from '../../parts/rows.tsx';
 import { Time } from '../../parts/time.tsx';

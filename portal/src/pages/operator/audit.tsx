@@ -2,7 +2,8 @@
 import { Anchor } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { type Answer, type Query, useCall, usePages } from '../../api.ts';
-import { FilterDate, Filters, timeOfDay } from '../../parts/filters.tsx';
+import { timeOfDay } from '../../parts/days.ts';
+import { FilterDate, Filters } from '../../parts/filters.tsx';
 import { ListPage } from '../../parts/list-page.tsx';
 import type { Column } from '../../parts/rows.tsx';
 import { SearchField } from '../../parts/search-field.tsx';

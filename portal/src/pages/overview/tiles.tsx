@@ -3,13 +3,13 @@ import { Skeleton } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { type Answer, useCall } from '../../api.ts';
+import { dayOf, timeOfDay } from '../../parts/days.ts';
 import { count, useNow } from '../../parts/time.tsx';
 import { useScope } from '../../scope.ts';
 import { tiles } from '../../texts/overview.ts';
 import { LISTED } from './failing.tsx';
 import classes from './overview.module.css';
 
-const DAY_MS = 86_400_000;
 const COUNTED_AT_MOST = 100;
 
 interface TileProps {
@@ -39,10 +39,12 @@ const counted = (list: readonly unknown[] | undefined): string | undefined =>
   list && `${list.length}${list.length >= COUNTED_AT_MOST ? '+' : ''}`;
 
 export function Tiles({ account }: { account: Answer<'getAccount'> | undefined }) {
-  const midnight = new Date(Math.floor(useNow() / DAY_MS) * DAY_MS).toISOString();
+  // The list of requests reads the day of its URL in the user's time zone.
+  const today = dayOf(useNow());
+  const since = timeOfDay(today, '00:00:00');
   const refused = useCall(
     'listRequests',
-    { query: { status: 'failed', since: midnight, limit: COUNTED_AT_MOST } },
+    { query: { status: 'failed', since, limit: COUNTED_AT_MOST } },
     { everyMs: 30_000 },
   ).data;
   const webhooks = useCall('listWebhooks', { query: { limit: COUNTED_AT_MOST } }, { everyMs: 60_000 }).data;
@@ -69,7 +71,7 @@ export function Tiles({ account }: { account: Answer<'getAccount'> | undefined }
       <Tile
         name={tiles.refused}
         to="/requests"
-        search={{ status: 'failed', since: midnight.slice(0, 10) }}
+        search={{ status: 'failed', since: today }}
         value={counted(refused)}
         hint={refused?.length === 0 ? tiles.refusedNone : tiles.refusedSome}
       />

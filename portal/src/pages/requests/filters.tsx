@@ -2,7 +2,8 @@
 import { SegmentedControl } from '@mantine/core';
 import { useMemo } from 'react';
 import { type Answer, type Query, useCall } from '../../api.ts';
-import { FilterChoice, FilterDate, Filters, timeOfDay } from '../../parts/filters.tsx';
+import { timeOfDay } from '../../parts/days.ts';
+import { FilterChoice, FilterDate, Filters } from '../../parts/filters.tsx';
 import { SearchField } from '../../parts/search-field.tsx';
 import { useSearchState } from '../../search-state.ts';
 import { requests } from '../../texts/requests.ts';

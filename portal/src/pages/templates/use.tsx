@@ -55,7 +55,11 @@ function Sent({ template: { templateId } }: { template: Template }) {
             ]}
           />
           <Text mt="sm">
-            <Anchor component={Link} to={`/app/${mode}/messages`} search={{ template: templateId } as never}>
+            <Anchor
+              component={Link}
+              to={`/app/${mode}/messages`}
+              search={{ template: templateId, range: '30d' } as never}
+            >
               {texts.messages(count(accepted))}
             </Anchor>
           </Text>
