@@ -1,6 +1,6 @@
 /**
- * The portal uses the service only through its generated client, its files import each other in one direction, and all visible text is in
- * its text files.
+ * The portal uses the service only through its generated client, its files import each other in one direction, all visible text is in its
+ * text files, and users see the error of every change that fails.
  */
 import assert from 'node:assert/strict';
 import test from 'node:test';
@@ -42,6 +42,47 @@ function upwardImports(files: SourceFile[]): string[] {
   });
 }
 
+/** Returns the text from an opening parenthesis to the closing one. */
+function inParentheses(text: string, start: number): string {
+  let depth = 0;
+  for (let at = start; at < text.length; at += 1) {
+    if (text[at] === '(') depth += 1;
+    if (text[at] === ')') depth -= 1;
+    if (depth === 0) return text.slice(start, at + 1);
+  }
+  return text.slice(start);
+}
+
+const allAfter = (text: string, pattern: RegExp): string[] =>
+  [...text.matchAll(pattern)].map(({ index, 0: found }) => inParentheses(text, index + found.length - 1));
+
+const MUTATION = /const (\{[^}]*\}|\w+) = use(?:Change|Mutation)\(/g;
+
+/** Whether the component reads the error, or calls back with it. The promise of `mutateAsync` has it too. */
+function isErrorUsed(component: string, name: string, options: string): boolean {
+  if (options.includes('onError')) return true;
+  const isObject = !name.startsWith('{');
+  if (isObject ? component.includes(`${name}.error`) : /\berror\b/.test(name)) return true;
+  const calls = allAfter(component, isObject ? new RegExp(`\\b${name}\\s*\\.mutate\\(`, 'g') : /\bmutate\(/g);
+  const isAwaited = isObject && new RegExp(`\\b${name}\\s*\\.mutateAsync\\(`).test(component);
+  return calls.every((call) => call.includes('onError')) && (calls.length > 0 || isAwaited);
+}
+
+/** Changes whose errors no user sees. */
+function lostErrors(files: SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) =>
+    text.split(/^(?=(?:export )?(?:default )?(?:async )?function )/m).flatMap((component) =>
+      [...component.matchAll(MUTATION)]
+        .map(({ index, 0: found, 1: name }) => ({
+          name: name!,
+          options: inParentheses(component, index + found.length - 1),
+        }))
+        .filter(({ name, options }) => !isErrorUsed(component, name, options))
+        .map(({ name }) => `${path}: ${name}`),
+    ),
+  );
+}
+
 const product = (): SourceFile[] =>
   readFiles(['portal/src/**/*.{ts,tsx}']).filter(({ path }) => !path.endsWith('.test.ts'));
 
@@ -76,4 +117,31 @@ test('texts import only the client and parts, and parts no page', () => {
     { path: 'portal/src/parts/b.tsx', text: "import { B } from '../pages/b/b.tsx';\n" },
   ];
   assert.equal(upwardImports(wrong).length, 2, 'control');
+});
+
+test('the error of a failed change is displayed', () => {
+  assert.deepEqual(lostErrors(product().filter(({ path }) => path !== 'portal/src/api.ts')), []);
+  const wrong = `function A() {
+  const { mutate, isPending } = useChange('rotateDomainKeys');
+  return <Button onClick={() => mutate({ path: { id } })} />;
+}
+function B() {
+  const save = useMutation({ mutationFn });
+  return <Button onClick={() => save.mutate()} />;
+}
+function C() {
+  const save = useChange('saveFilter');
+  save.mutate({ body }, { onSuccess: () => close() });
+  return <Problem error={save.error} />;
+}
+function D() {
+  const end = useChange('endSession');
+  end.mutate({}, { onSuccess: () => done(texts.ended()), onError: failed });
+}
+`;
+  assert.deepEqual(
+    lostErrors([{ path: 'a.tsx', text: wrong }]),
+    ['a.tsx: { mutate, isPending }', 'a.tsx: save'],
+    'control',
+  );
 });

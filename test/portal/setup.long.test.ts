@@ -88,6 +88,11 @@ test('a domain is added, found in the DNS automatically, and removed unless undo
   await key.getByText('Verified').waitFor();
   assert.equal((await service.api.get(`/domains/${domainId}`)).body.status, 'verified');
 
+  const refusal = { code: 'UNAVAILABLE', message: 'Postrider cannot create keys now.' };
+  await page.route('**/rotate-keys', (route) => route.fulfill({ status: 503, json: refusal }));
+  await button(page, 'Rotate DKIM keys').click();
+  await page.getByRole('alert').getByText(refusal.message).waitFor();
+  await page.unroute('**/rotate-keys');
   await button(page, 'Rotate DKIM keys').click();
   await page
     .getByText(/The next key\. Publish it now\./)

@@ -107,7 +107,10 @@ function Pending({ id }: { id: string }) {
           <Button
             loading={approve.isPending}
             disabled={isBusy}
-            onClick={() => approve.mutate({ path: { id }, body: { digest } })}
+            onClick={() => {
+              decline.reset();
+              approve.mutate({ path: { id }, body: { digest } });
+            }}
           >
             {agents.approve}
           </Button>
@@ -115,7 +118,10 @@ function Pending({ id }: { id: string }) {
             variant="default"
             loading={decline.isPending}
             disabled={isBusy}
-            onClick={() => decline.mutate({ path: { id }, body: { digest } })}
+            onClick={() => {
+              approve.reset();
+              decline.mutate({ path: { id }, body: { digest } });
+            }}
           >
             {agents.decline}
           </Button>

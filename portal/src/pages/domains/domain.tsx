@@ -10,6 +10,7 @@ import { Page, Panel } from '../../parts/page.tsx';
 import { useRemoval } from '../../parts/removal.ts';
 import { ErrorState, Loading } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
+import { failed } from '../../parts/undo.tsx';
 import { useScope } from '../../scope.ts';
 import { domainPage, domains } from '../../texts/domains.ts';
 import { DomainStatus, SendingStops } from './domain-status.tsx';
@@ -79,7 +80,7 @@ function Rotate({ domain: { domainId, dnsRecords } }: { domain: Domain }) {
       variant="default"
       title={domainPage.rotateHint}
       loading={isPending}
-      onClick={() => mutate({ path: { id: domainId } })}
+      onClick={() => mutate({ path: { id: domainId } }, { onError: failed })}
     >
       {domainPage.rotate}
     </Button>

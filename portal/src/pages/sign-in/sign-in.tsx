@@ -40,6 +40,7 @@ export function SignInPage() {
   const passkey = useMutation({ mutationFn: signInWithPasskey, onSuccess: signedIn });
   const submit = (event: FormEvent): void => {
     event.preventDefault();
+    passkey.reset();
     enter.mutate();
   };
   const field = (name: keyof typeof given) => ({
@@ -107,7 +108,10 @@ export function SignInPage() {
               size="sm"
               leftSection={<IconFingerprint size={16} />}
               loading={passkey.isPending}
-              onClick={() => passkey.mutate()}
+              onClick={() => {
+                enter.reset();
+                passkey.mutate();
+              }}
             >
               {signIn.passkey}
             </Button>
