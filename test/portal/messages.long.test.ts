@@ -110,6 +110,33 @@ test('new messages appear automatically, update live, and export as CSV', { skip
   visit.assertClean();
 });
 
+test('a list that is scrolled down announces new messages, and counts them only without a filter', {
+  skip,
+}, async (t) => {
+  const visit = await signedIn(t, visitors, service, { viewport: { width: 1280, height: 300 } });
+  const { page } = visit;
+  for (let number = 1; number <= 8; number += 1) await send('list@example.com', `Long list ${number}`);
+  const scrollDown = async (): Promise<void> => {
+    await page.getByText('Auto-updating', { exact: true }).waitFor();
+    await row(page, 'Long list 8').waitFor();
+    await page.evaluate('scrollTo(0, 400)');
+    await waitUntil('the list to be scrolled', () => page.evaluate<boolean>('scrollY >= 200'));
+  };
+  await page.goto('/app/sandbox/messages');
+  await scrollDown();
+  await send('list@example.com', 'Further down');
+  await page.getByRole('button', { name: '1 new message', exact: true }).click();
+  await row(page, 'Further down').waitFor();
+
+  await page.goto('/app/sandbox/messages?subject=long');
+  await scrollDown();
+  await send('list@example.com', 'Another subject');
+  await page.getByRole('button', { name: 'Check for new messages', exact: true }).click();
+  await page.getByRole('button', { name: 'Check for new messages' }).waitFor({ state: 'detached' });
+  assert.equal(await row(page, 'Another subject').count(), 0);
+  visit.assertClean();
+});
+
 test('bulk resend and cancel apply to the eligible messages', {
   skip,
 }, async (t) => {

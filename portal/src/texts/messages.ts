@@ -15,7 +15,11 @@ export const messageList = {
   clear: 'Clear filters',
   paused: 'No more matches so far. Older emails haven’t been searched yet.',
   searchOn: 'Keep searching',
-  fresh: (count: number) => (count === 1 ? '1 new message' : `${count} new messages`),
+  /** How many new messages a filter matches is unknown. */
+  fresh(count: number, isFiltered: boolean): string {
+    if (isFiltered) return 'Check for new messages';
+    return count === 1 ? '1 new message' : `${count} new messages`;
+  },
   connected: 'Updates automatically',
 };
 

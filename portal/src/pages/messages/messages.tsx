@@ -165,7 +165,7 @@ export function MessagesPage() {
       {missed > 0 && (
         <div className={classes.fresh} role="status">
           <Button leftSection={<IconChevronUp size={14} aria-hidden />} onClick={showMissed}>
-            {messageList.fresh(missed)}
+            {messageList.fresh(missed, Object.keys(list.query).length > 0)}
           </Button>
         </div>
       )}
