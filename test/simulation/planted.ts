@@ -303,7 +303,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     also: {
       file: 'send/batch.ts',
       find: 'if (isFinal && hasAccepted) {',
-      replace: 'if (isFinal && !hasAccepted) {',
+      replace: 'if (isFinal && hasAccepted && nowMs === 0) {',
     },
     finds: /^key .* messages to/,
   },
