@@ -1,7 +1,7 @@
 /**
- * The rows of a replay: already waiting events, the events of the log in a period, and the work that sends them again. The log is only
- * read, and only the parts that may overlap the period. Selected events are parked and enter through the endpoint's lane as capacity
- * allows, so a long replay delays nothing else.
+ * The rows of a replay: the events of the log in a period, the events that already wait for the endpoint, and the work that sends the
+ * selected events again. The log is only read, and only the parts that may overlap the period. Selected events are parked and enter
+ * through the endpoint's lane as capacity allows, so a long replay delays nothing else.
  */
 import type { Mode } from '../base/mode.ts';
 import {
@@ -12,8 +12,9 @@ import {
   type SeqRange,
   WEBHOOK_WORK,
 } from '../events/events.ts';
-import { operation } from '../storage/operation.ts';
-import { enqueue, HELD } from '../work/work.ts';
+import { currentTime, operation } from '../storage/operation.ts';
+import { rowset } from '../storage/rows.ts';
+import { clockOffsetOf, clockOffsetSql, enqueue, HELD, LEASE_MS } from '../work/work.ts';
 import { assignTurns } from './turns.ts';
 
 /** Returns the parts of the log that may have events of a period; Unix ms, both inclusive. */
@@ -98,21 +99,100 @@ export const chooseForReplayOperation = operation(
   },
 );
 
-/** Returns the numbers of up to `limit` events that are parked or held back for an endpoint. */
-export const setAsideOperation = operation(
-  'webhooks.setAside',
-  'read',
-  async (tx, { webhookId, limit }: { webhookId: string; limit: number }): Promise<number[]> => {
-    const rows = await tx.all<{ ref: number }>(
-      `SELECT ref FROM work WHERE kind = ? AND lane = ? AND held = 1
-       UNION ALL SELECT ref FROM work WHERE kind = ? AND subject = ? AND turn IS NOT NULL AND held = ${HELD.behind} LIMIT ?`,
-      WEBHOOK_WORK,
+/** An event whose attempt failed and that waits for the next one. */
+export interface WaitingRetry {
+  /** The number of its work row. */
+  seq: number;
+  eventSeq: number;
+  deliveryId: string;
+}
+
+export interface QueuedEvents {
+  /** The numbers of events that need no replay: they are due, being sent, parked, or held back. */
+  active: number[];
+  retries: WaitingRetry[];
+}
+
+export interface QueuedSearch {
+  webhookId: string;
+  /** Retries of events outside this range are not returned. */
+  range: SeqRange;
+  /** The most active events to return. */
+  limit: number;
+  nowMs: number;
+}
+
+/** Leases end within this time. */
+const LEASED_FOR_MS = 2 * LEASE_MS;
+
+interface QueuedRow {
+  seq: number;
+  ref: number;
+  isRetry: number;
+}
+
+/**
+ * Returns the queued events of an endpoint. No index of work contains the endpoint of all rows. Retries are found by their time, which
+ * their records repeat, and the other rows among those that are due or leased.
+ */
+export const queuedOperation = operation(
+  'webhooks.queued',
+  'search',
+  async (tx, { webhookId, range, limit, nowMs }: QueuedSearch): Promise<QueuedEvents> => {
+    const endpoint = await tx.get<{ offset: number }>(
+      `SELECT ${clockOffsetSql('w')} AS "offset" FROM webhook w WHERE w.id = ?`,
       webhookId,
-      WEBHOOK_WORK,
-      webhookId,
-      limit,
     );
-    return rows.map((row) => row.ref);
+    const now = currentTime(tx, nowMs);
+    // One statement, because rows change their state at any time.
+    const rows = await tx.all<QueuedRow>(
+      `SELECT active.seq, active.ref, 0 AS "isRetry" FROM (
+         SELECT seq, ref FROM work WHERE kind = ? AND lane = ? AND held = ${HELD.parked}
+         UNION ALL SELECT seq, ref FROM work WHERE kind = ? AND subject = ? AND turn IS NOT NULL AND held = ${HELD.behind}
+         UNION ALL SELECT seq, ref FROM work WHERE kind = ? AND held = ${HELD.no} AND due <= ${now.sql} + CAST(? AS BIGINT)
+           AND subject = ? AND (leased > 0 OR crashes > 0 OR due <= ${now.sql}) LIMIT ?) AS active
+       UNION ALL SELECT w.seq, w.ref, 1 AS "isRetry"
+       FROM (SELECT DISTINCT next_attempt_at - CAST(? AS BIGINT) AS due FROM webhook_delivery
+             WHERE webhook_id = ? AND status = 'pending') AS retry
+         CROSS JOIN work w
+       WHERE w.kind = ? AND w.held = ${HELD.no} AND w.due = retry.due AND w.due > ${now.sql} AND w.leased = 0 AND w.subject = ?
+         AND w.ref >= ? AND w.ref <= ?`,
+      WEBHOOK_WORK,
+      webhookId,
+      WEBHOOK_WORK,
+      webhookId,
+      WEBHOOK_WORK,
+      ...now.params,
+      LEASED_FOR_MS,
+      webhookId,
+      ...now.params,
+      limit,
+      endpoint?.offset ?? 0,
+      webhookId,
+      WEBHOOK_WORK,
+      ...now.params,
+      webhookId,
+      range.from,
+      range.to,
+    );
+    // With the time, the index of pending records is used.
+    const records = await tx.all<{ id: string; eventSeq: number }>(
+      `SELECT id, event_seq AS "eventSeq" FROM webhook_delivery
+       WHERE webhook_id = ? AND status = 'pending' AND next_attempt_at > 0 AND event_seq >= ? AND event_seq <= ?`,
+      webhookId,
+      range.from,
+      range.to,
+    );
+    const idOf = new Map(records.map((record) => [record.eventSeq, record.id]));
+    const active: number[] = [];
+    const retries: WaitingRetry[] = [];
+    for (const { seq, ref, isRetry } of rows) {
+      const deliveryId = isRetry === 1 ? idOf.get(ref) : undefined;
+      // A retry without a pending record has been sent in the meantime.
+      if (deliveryId === undefined) active.push(ref);
+      else retries.push({ seq, eventSeq: ref, deliveryId });
+    }
+    return { active, retries };
   },
 );
 
@@ -134,5 +214,53 @@ export const replayOperation = operation(
     const queued = await enqueue(tx, rows);
     await assignTurns(tx, webhookId, queued);
     return queued.length;
+  },
+);
+
+export interface BroughtForward {
+  accountId: string;
+  mode: Mode;
+  webhookId: string;
+  retries: WaitingRetry[];
+  nowMs: number;
+}
+
+/** Parks these retries, so that they are sent as soon as the lane has capacity; returns the number of those that still waited. */
+export const bringForwardOperation = operation(
+  'webhooks.bringForward',
+  'write',
+  async (tx, { accountId, mode, webhookId, retries, nowMs }: BroughtForward): Promise<number> => {
+    const offsetMs = await clockOffsetOf(tx, { accountId, mode });
+    const now = currentTime(tx, nowMs);
+    const waiting = rowset(
+      tx,
+      'waiting',
+      { seq: 'int' },
+      retries.toSorted((a, b) => a.seq - b.seq).map(({ seq }) => ({ seq })),
+    );
+    const moved = await tx.all<{ seq: number }>(
+      `UPDATE work SET held = ${HELD.parked}, due = ? WHERE seq IN (SELECT waiting.seq FROM ${waiting.sql})
+         AND subject = ? AND held = ${HELD.no} AND leased = 0 AND due > ${now.sql} RETURNING seq`,
+      nowMs,
+      ...waiting.params,
+      webhookId,
+      ...now.params,
+    );
+    const seqs = new Set(moved.map((row) => row.seq));
+    const records = rowset(
+      tx,
+      'moved',
+      { id: 'text' },
+      retries.filter(({ seq }) => seqs.has(seq)).map(({ deliveryId }) => ({ id: deliveryId })),
+    );
+    await tx.run(
+      `UPDATE webhook_delivery SET next_attempt_at = ?, updated_at = ?
+       WHERE webhook_id = ? AND id IN (SELECT moved.id FROM ${records.sql}) AND status = 'pending'`,
+      nowMs + offsetMs,
+      nowMs,
+      webhookId,
+      ...records.params,
+    );
+    return moved.length;
   },
 );

@@ -219,12 +219,28 @@ for (const dialect of DIALECTS)
         untilMs,
       };
       await waitUntil('the newest event to be sent', isNewestSent);
+      const [later] = await w.events(ANN);
       const queued = await replay(replayed);
-      assert.equal(queued.ok, true);
+      assert.deepEqual(queued, { ok: true, value: sent.length }, 'the others are queued already');
       held.resolve();
       await waitUntil('all to be settled', async () => (await w.depth()) === 0);
       const toAnn = sent.filter((_, index) => index !== 2);
-      assert.deepEqual(w.received(ANN), [...toAnn, newest, ...toAnn, newest]);
+      assert.deepEqual(w.received(ANN), [...toAnn, newest, ...toAnn, later]);
+    });
+
+    test('a replay sends the events that wait for a retry now, in order and once', async () => {
+      const w = await world(dialect);
+      w.hook.answer((request) => (isFor(ANN)(request) ? { status: 503, headers: { 'retry-after': '3600' } } : {}));
+      const toAnn = await w.events(ANN, ANN, ANN);
+      await pendingAfter(w, 1);
+      w.hook.answer();
+      const { accountId, id, db } = w;
+      const period = { sinceMs: w.clock.now() - 60_000, untilMs: w.clock.now() + 60_000 };
+      const replayed = { accountId, mode: 'live' as const, webhookId: id, eventTypes: ['Send' as const], ...period };
+      const queued = await createReplay({ database: db.database, clock: w.clock })(replayed);
+      assert.deepEqual(queued, { ok: true, value: 1 }, 'the others wait for the first one');
+      await waitUntil('all to be settled', async () => (await w.depth()) === 0);
+      assert.deepEqual(w.received(ANN), [toAnn[0], ...toAnn]);
     });
 
     test('the order holds with several nodes, failures, and restarts, and no recipient gets two requests at a time', async () => {

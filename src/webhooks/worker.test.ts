@@ -14,7 +14,7 @@ import { seal } from '../base/seal.ts';
 import { sealContext } from './endpoints.ts';
 import { LANE_LIMITS } from './lanes.ts';
 import { retryDeliveryOperation } from './log-store.ts';
-import { createReplay } from './replay.ts';
+import { countReplay, createReplay } from './replay.ts';
 import { newSecret } from './sign.ts';
 import { createEndpointOperation, findEndpointOperation, rotateSecretOperation } from './store.ts';
 
@@ -242,6 +242,33 @@ test('stopping loses and repeats nothing, and a replay sends the selected events
   next.nudge();
   await waitUntil('the replay', async () => hook.requests.length === 600 && (await w.depth()) === 0);
   assert.ok((await w.deliveries(id)).every((one) => one.attempts === 2));
+});
+
+test('a replay after an outage sends each failed event once, and its progress is what is left', async () => {
+  const w = await world();
+  const hook = await w.catcher({ status: 503, headers: { 'retry-after': '7200' } });
+  const { id } = await w.endpoint(hook.url);
+  await Promise.all(Array.from({ length: 40 }, () => w.event()));
+  await waitUntil('all to have failed', async () => {
+    const list = await w.deliveries(id);
+    return list.length === 40 && list.every((one) => one.status === 'pending' && one.attempts === 1);
+  });
+  const held = Promise.withResolvers<void>();
+  hook.answer({ held: held.promise });
+  const deps = { database: w.db.database, clock: systemClock };
+  const period = { sinceMs: 0, untilMs: Date.now() };
+  const replayed = { accountId: w.accountId, mode: 'live' as const, webhookId: id, eventTypes: ['Send' as const] };
+  assert.deepEqual(await countReplay(deps, { ...replayed, ...period }), { ok: true, value: 40 });
+  assert.deepEqual(await createReplay(deps)({ ...replayed, ...period }), { ok: true, value: 40 });
+  assert.equal(await w.depth(), 40, 'no event is queued twice');
+  assert.deepEqual(await countReplay(deps, { ...replayed, ...period }), { ok: true, value: 0 }, 'they are queued');
+  await waitUntil('requests', () => hook.requests.length > 40);
+  assert.deepEqual(await countReplay(deps, { ...replayed, ...period }), { ok: true, value: 0 }, 'they are being sent');
+  held.resolve();
+  await waitUntil('all to be settled', async () => (await w.depth()) === 0);
+  assert.equal(hook.requests.length, 80);
+  assert.ok((await w.deliveries(id)).every((one) => one.status === 'succeeded' && one.attempts === 2));
+  assert.deepEqual(await countReplay(deps, { ...replayed, ...period }), { ok: true, value: 40 });
 });
 
 test('an address that became private is rejected at connect time', async () => {

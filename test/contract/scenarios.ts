@@ -95,6 +95,7 @@ export const scenarios: Record<string, Scenario> = {
   'carrying events': webhooks.carrying,
   'events in the Resend format': webhooks.formatted,
   'busy endpoints and replays': webhooks.crowds,
+  'replays of events that wait for a retry': webhooks.retriesOfReplay,
   'registering manifests': attachments.registering,
   'unsent files': attachments.unsentFiles,
   'concurrent registration': attachments.registeringAtOnce,

@@ -11,10 +11,11 @@ import {
 } from '../../src/webhooks/log-store.ts';
 import { claimNoticesOperation, settleNoticeOperation } from '../../src/webhooks/notice-store.ts';
 import {
+  bringForwardOperation,
   chooseForReplayOperation,
+  queuedOperation,
   replayOperation,
   replayRangesOperation,
-  setAsideOperation,
 } from '../../src/webhooks/replay-store.ts';
 import { settleOperation, type WebhookSettlement } from '../../src/webhooks/settle.ts';
 import {
@@ -401,9 +402,10 @@ export const crowds: Scenario = async (stage) => {
   }
   const seqs = [...first.chosen, ...rest.chosen].map(({ seq }) => seq);
   await stage.act(replayOperation, { ...owner, webhookId: calm.id, seqs, nowMs: stage.nowMs });
-  const aside = await stage.actNumbers(setAsideOperation, { webhookId: calm.id, limit: 10 });
-  assert.deepEqual(new Set(aside), new Set(seqs));
-  assert.equal((await stage.actNumbers(setAsideOperation, { webhookId: calm.id, limit: 1 })).length, 1);
+  const search = { webhookId: calm.id, range: segment.range, limit: 10, nowMs: stage.nowMs };
+  const queued = await stage.database.execute(queuedOperation, search);
+  assert.deepEqual([new Set(queued.active), queued.retries], [new Set(seqs), []]);
+  assert.equal((await stage.database.execute(queuedOperation, { ...search, limit: 1 })).active.length, 1);
   assert.equal((await stage.database.execute(backlogOperation, WEBHOOK_WORK)).depth, 6);
   const lanes = [
     { lane: calm.id, limit: 5 },
@@ -411,4 +413,53 @@ export const crowds: Scenario = async (stage) => {
   ];
   await stage.act(resumeOperation, { kind: WEBHOOK_WORK, nowMs: stage.nowMs, lanes });
   assert.equal((await take(stage)).jobs.length, 3);
+};
+
+/** A replay brings forward the events that wait for a retry, and skips others that are queued in any state. */
+export const retriesOfReplay: Scenario = async (stage) => {
+  const owner = { accountId: stage.id('acc'), mode: 'live' } as const;
+  const [one, other] = [endpoint(stage, owner.accountId, ['Send']), endpoint(stage, owner.accountId, ['Send'])];
+  for (const each of [one, other]) await stage.act(createEndpointOperation, each);
+  const to = ['a@x.example', 'b@x.example', 'c@x.example', 'd@x.example', 'e@x.example'];
+  await stage.act(acceptOperation, acceptance(stage, { accountId: owner.accountId, to }));
+  const batch = await take(stage, 30_000);
+  const jobs = batch.jobs.filter((job) => job.webhookId === one.id);
+  const [a, b, c, d, e] = jobs as [WebhookJob, WebhookJob, WebhookJob, WebhookJob, WebhookJob];
+  const failed = { result: 'retry', responseStatus: 503, nextAttemptMs: stage.nowMs + 2 * HOUR } as const;
+  const result = (job: WebhookJob, change: Partial<WebhookSettlement>) => settled(stage, batch, job, change);
+  const ofOther = batch.jobs.filter((job) => job.webhookId === other.id);
+  await stage.act(settleOperation, {
+    nowMs: stage.nowMs,
+    settled: [result(a, failed), result(b, failed), result(c, {}), ...ofOther.map((job) => result(job, failed))],
+  });
+  await stage.act(putBackOperation, { nowMs: stage.nowMs, park: [d], release: [], crashed: [] });
+  const range = { from: 0, to: Number.MAX_SAFE_INTEGER };
+  const search = { webhookId: one.id, range, limit: 10, nowMs: stage.nowMs };
+  const { active, retries } = await stage.database.execute(queuedOperation, search);
+  assert.deepEqual(active.toSorted(), [d.eventSeq, e.eventSeq].toSorted(), 'parked, and being sent');
+  assert.deepEqual(retries.map(({ eventSeq }) => eventSeq).toSorted(), [a.eventSeq, b.eventSeq].toSorted());
+  await stage.act(queuedOperation, { ...search, webhookId: 'whk_none' });
+  const later = { ...search, range: { from: b.eventSeq, to: b.eventSeq } };
+  assert.equal((await stage.database.execute(queuedOperation, later)).retries.length, 1);
+  const forward = { ...owner, webhookId: one.id, retries, nowMs: stage.nowMs };
+  assert.equal(await stage.act(bringForwardOperation, forward), 2);
+  assert.equal(await stage.act(bringForwardOperation, forward), 0, 'they no longer wait');
+  const queued = await stage.database.execute(queuedOperation, search);
+  assert.deepEqual([queued.active.length, queued.retries], [4, []]);
+  const page = { ...owner, id: one.id, eventType: null, status: 'pending', before: null, limit: 10 } as const;
+  assert.deepEqual(
+    (await stage.database.execute(searchDeliveriesOperation, page))!.rows.map((row) => row.next_attempt_at),
+    [forward.nowMs, forward.nowMs],
+  );
+  const lanes = [{ lane: one.id, limit: 9 }];
+  assert.deepEqual(await stage.act(resumeOperation, { kind: WEBHOOK_WORK, nowMs: forward.nowMs, lanes }), [3]);
+  const again = await take(stage);
+  assert.deepEqual(
+    again.jobs.map(({ webhookId, attempts }) => [webhookId, attempts]),
+    [
+      [one.id, 1],
+      [one.id, 1],
+      [one.id, 0],
+    ],
+  );
 };
