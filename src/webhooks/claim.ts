@@ -7,7 +7,7 @@ import { type EventRow, type EventType, eventBody, WEBHOOK_WORK } from '../event
 import { operation, type Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import * as queue from '../work/work.ts';
-import { deliveryIdOf } from './endpoints.ts';
+import { type DeliveryRow, deliveryIdOf } from './endpoints.ts';
 import { readResendPayloads } from './resend-payload.ts';
 import { untriedOf, writeRecord } from './settle.ts';
 import { type EndpointTarget, TARGET } from './store.ts';
@@ -113,10 +113,13 @@ async function batchOf(
     if (event && target?.enabled && isFormatted(row)) {
       const payload = payloads.get(row.ref);
       // One event type can stand for several event names of that service. Names that the endpoint did not request leave no record.
-      if (payload && (isWanted(target, payload.name) || (await wasPosted(tx, job, event))))
-        jobs.push({ ...job, formatted: payload.body });
+      const isRequested = payload !== undefined && isWanted(target, payload.name);
+      const status = isRequested ? undefined : await recordedStatus(tx, job, event);
+      if (isRequested || (payload && status)) jobs.push({ ...job, formatted: payload.body });
       else {
         await queue.finish(tx, [job]);
+        // The event waited for a retry when the endpoint got its format.
+        if (status === 'pending') await failUntried(tx, { job, event, nowMs }, NO_COUNTERPART);
         ended.push({ ...job, isRetried: false });
       }
     } else if (event && target?.enabled) jobs.push(job);
@@ -155,14 +158,18 @@ function isWanted({ format_events }: StoredTarget, name: string): boolean {
   return (JSON.parse(format_events ?? '[]') as string[]).includes(name);
 }
 
-/** Whether the event has a record: it was sent before, and is sent again on request. */
-async function wasPosted(tx: Transaction, { webhookId }: WebhookJob, event: EventText): Promise<boolean> {
-  const record = await tx.get(
-    'SELECT 1 AS found FROM webhook_delivery WHERE webhook_id = ? AND id = ?',
+/** Returns the status of an event that has a record: it was sent before, and is sent again. */
+async function recordedStatus(
+  tx: Transaction,
+  { webhookId }: WebhookJob,
+  event: EventText,
+): Promise<DeliveryRow['status'] | undefined> {
+  const record = await tx.get<Pick<DeliveryRow, 'status'>>(
+    'SELECT status FROM webhook_delivery WHERE webhook_id = ? AND id = ?',
     webhookId,
     deliveryIdOf(webhookId, event.id),
   );
-  return record !== undefined;
+  return record?.status;
 }
 
 /** Returns how far the clocks of the rows are ahead of the real time, by row number. */
@@ -250,21 +257,25 @@ export const eventTextOperation = operation(
 
 interface Untried {
   job: WebhookJob;
-  event: EventText | undefined;
-  /** Whether the endpoint exists (and is disabled). */
-  known: boolean;
+  event: EventText;
   /** Unix ms, real time. */
   nowMs: number;
 }
 
+const DISABLED = 'the webhook is disabled; enable it, then retry this delivery or replay the missed events';
+const NO_COUNTERPART = 'this event has no counterpart in the payload format of this webhook';
+
 /** Ends work that is no longer needed; for a disabled endpoint the record is kept, to be retried or replayed manually. */
-async function endUntried(tx: Transaction, untried: Untried): Promise<void> {
-  const { job, event, nowMs } = untried;
+async function endUntried(
+  tx: Transaction,
+  { job, event, known, nowMs }: Omit<Untried, 'event'> & { event: EventText | undefined; known: boolean },
+): Promise<void> {
   await queue.finish(tx, [job]);
-  if (!event || !untried.known) return;
-  const error = 'the webhook is disabled; enable it, then retry this delivery or replay the missed events';
-  const record = untriedOf(job, event, { atMs: nowMs + job.clockOffsetMs, error });
-  await writeRecord(tx, record, nowMs);
+  if (event && known) await failUntried(tx, { job, event, nowMs }, DISABLED);
+}
+
+async function failUntried(tx: Transaction, { job, event, nowMs }: Untried, error: string): Promise<void> {
+  await writeRecord(tx, untriedOf(job, event, { atMs: nowMs + job.clockOffsetMs, error }), nowMs);
 }
 
 /** Brings forward rows that are due later than any schedule allows; returns their number. */

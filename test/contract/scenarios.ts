@@ -94,6 +94,7 @@ export const scenarios: Record<string, Scenario> = {
   'health of endpoints': webhooks.health,
   'carrying events': webhooks.carrying,
   'events in the Resend format': webhooks.formatted,
+  'events without a counterpart in the Resend format': webhooks.formattedLater,
   'busy endpoints and replays': webhooks.crowds,
   'replays of events that wait for a retry': webhooks.retriesOfReplay,
   'registering manifests': attachments.registering,

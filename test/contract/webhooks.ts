@@ -1,6 +1,7 @@
 /** Scenarios of webhooks: endpoints, claiming and settling deliveries, replays, and manual retries. */
 import assert from 'node:assert/strict';
 import { WEBHOOK_WORK } from '../../src/events/events.ts';
+import { cancelMessageOperation } from '../../src/messages/api-store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { type ClaimedBatch, claimOperation, clampDueOperation, type WebhookJob } from '../../src/webhooks/claim.ts';
 import { deliveryBody } from '../../src/webhooks/endpoints.ts';
@@ -178,6 +179,30 @@ export const formatted: Scenario = async (stage) => {
   const { id: deliveryId } = deliveries!.rows[0]!;
   await stage.act(retryDeliveryOperation, { ...page, deliveryId, nowMs: stage.nowMs });
   assert.equal((await take(stage)).jobs.length, 1, 'events posted before are replayed, whatever is subscribed now');
+};
+
+/** A delivery that waits for a retry fails if its webhook gets a format in which the event has no counterpart. */
+export const formattedLater: Scenario = async (stage) => {
+  const owner = { accountId: stage.id('acc'), mode: 'live' } as const;
+  const one = endpoint(stage, owner.accountId, ['Reject']);
+  await stage.act(createEndpointOperation, one);
+  const mail = acceptance(stage, { accountId: owner.accountId, change: { sendAtMs: stage.nowMs + HOUR } });
+  await stage.act(acceptOperation, mail);
+  const { messageId } = mail.emails[0]!.recipients[0]!;
+  await stage.act(cancelMessageOperation, { ...owner, nowMs: stage.nowMs, messageId, eventId: stage.id('evt') });
+  const batch = await take(stage);
+  const failed = { result: 'retry', responseStatus: 503, nextAttemptMs: stage.nowMs } as const;
+  const result = settled(stage, batch, batch.jobs[0]!, failed);
+  await stage.act(settleOperation, { nowMs: stage.nowMs, settled: [result] });
+  const format = { name: 'resend', events: '["email.suppressed"]' } as const;
+  await stage.act(replaceEndpointOperation, { ...one, format, secretSealed: null });
+  assert.deepEqual((await take(stage)).jobs, []);
+  const page = { ...owner, id: one.id, eventType: null, status: null, before: null, limit: 10 };
+  const { rows } = (await stage.database.execute(listDeliveriesOperation, page))!;
+  assert.deepEqual(
+    rows.map(({ status, attempts, next_attempt_at: next, error }) => [status, attempts, next, error]),
+    [['failed', 1, null, 'this event has no counterpart in the payload format of this webhook']],
+  );
 };
 
 export const nextAttempts: Scenario = async (stage) => {
