@@ -17,8 +17,16 @@ import type { SandboxKind } from '../sandbox/sandbox.ts';
 import type { Database } from '../storage/database.ts';
 import { type ChosenKind, type ClaimRequest, type ClaimResult, claimedItem, type Item, timeOf } from '../work/work.ts';
 import { batchOf, failedEventIds } from './batch.ts';
-import { claimOperation, type EventText, eventTextOperation, type WebhookJob } from './claim.ts';
+import {
+  claimOperation,
+  type EventText,
+  eventTextOperation,
+  presentTargetsOperation,
+  type StoredTarget,
+  type WebhookJob,
+} from './claim.ts';
 import type { EndpointLane } from './lanes.ts';
+import { PresentEndpoints } from './present-endpoints.ts';
 import { type SettleAnswer, settleOperation, untriedOf, type WebhookSettlement } from './settle.ts';
 import { createTargets, signedHeaders, type Target } from './sign.ts';
 import type { EndpointTarget } from './store.ts';
@@ -132,6 +140,8 @@ export function postEvent({
 
 /** An event to be sent, and its target. */
 export interface WebhookItem extends Item<Delivery> {
+  /** The endpoint as it was claimed. */
+  endpoint: StoredTarget;
   /** Undefined if the secret cannot be decrypted. */
   target: Target | undefined;
   /** Set while its attempt runs. */
@@ -200,24 +210,29 @@ export class AttemptRunner implements ChosenKind<WebhookItem, WebhookSettlement>
   readonly kind = WEBHOOK_WORK;
   readonly #deps: AttemptRunnerDeps;
   readonly #targetOf: (row: EndpointTarget) => Target;
+  readonly #endpoints: PresentEndpoints;
 
   constructor(deps: AttemptRunnerDeps) {
     this.#deps = deps;
     this.#targetOf = createTargets(deps.secretKey);
+    this.#endpoints = new PresentEndpoints((ids) => deps.database.execute(presentTargetsOperation, { ids }));
   }
 
   /** Also returns how many rows became due. */
   async claim(request: ClaimRequest): Promise<ClaimResult<WebhookItem> & { freed: number }> {
+    const startedMs = performance.now();
     const batch = await this.#deps.database.execute(claimOperation, request);
     const events = new Map(batch.events.map((event) => [event.seq, event]));
-    const targets = new Map(batch.targets.map((row) => [row.id, row]));
-    const items = batch.jobs.map(
-      (job): WebhookItem => ({
+    const endpoints = new Map(batch.targets.map((row) => [row.id, this.#endpoints.note(row, startedMs)]));
+    const items = batch.jobs.map((job): WebhookItem => {
+      const endpoint = endpoints.get(job.webhookId)!;
+      return {
         ...claimedItem({ ...job, event: events.get(job.eventSeq)! }, request.nowMs + request.leaseMs),
-        target: this.#openTarget(targets.get(job.webhookId)!),
+        endpoint,
+        target: this.#openTarget(endpoint),
         request: undefined,
-      }),
-    );
+      };
+    });
     return { items, taken: batch.taken, overQuota: batch.overQuota, freed: batch.freed };
   }
 
@@ -229,6 +244,13 @@ export class AttemptRunner implements ChosenKind<WebhookItem, WebhookSettlement>
       this.#deps.log.error({ webhook: row.id, error: (error as Error).message }, 'webhook secret cannot be decrypted');
       return undefined;
     }
+  }
+
+  /** Whether the endpoint of these items exists and is still as it was when they were claimed, except for changes in the last second. */
+  async isUnchanged(items: readonly WebhookItem[]): Promise<boolean> {
+    for (const endpoint of new Set(items.map((item) => item.endpoint)))
+      if (!(await this.#endpoints.isUnchanged(endpoint))) return false;
+    return true;
   }
 
   deadLetter(item: WebhookItem): WebhookSettlement {

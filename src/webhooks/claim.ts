@@ -43,7 +43,7 @@ export interface ClaimedBatch {
   jobs: WebhookJob[];
   /** Without duplicates, even if several jobs have the same event. */
   events: EventText[];
-  targets: EndpointTarget[];
+  targets: StoredTarget[];
   /** Includes rows that were parked, or ended because their endpoint or event no longer exists. */
   taken: queue.ClaimExtent;
   /** Lanes of the request that still had due rows; these were parked. */
@@ -200,7 +200,7 @@ function jobOf(row: queue.Work, clockOffsetMs = 0): WebhookJob {
   return { seq, fence, attempts, crashes, lane, mode, accountId, webhookId, eventSeq, turn, clockOffsetMs };
 }
 
-type StoredTarget = EndpointTarget & { enabled: number };
+export type StoredTarget = EndpointTarget & { enabled: number };
 
 async function readTargets(tx: Transaction, ids: string[]): Promise<Map<string, StoredTarget>> {
   const requested = rowset(
@@ -215,6 +215,13 @@ async function readTargets(tx: Transaction, ids: string[]): Promise<Map<string, 
   );
   return new Map(rows.map((row) => [row.id, row]));
 }
+
+/** Returns those of the endpoints that exist, as a claim reads them. */
+export const presentTargetsOperation = operation(
+  'webhooks.presentTargets',
+  'read',
+  async (tx, { ids }: { ids: string[] }): Promise<StoredTarget[]> => [...(await readTargets(tx, ids)).values()],
+);
 
 /** Returns events as they are sent, by number; without `withMail`, events of inbound mail have no body. */
 export async function readEventTexts(

@@ -161,15 +161,32 @@ async function hasten(
   );
 }
 
-/** Removes old delivery records; pending deliveries stay. */
+/** Removes old delivery records. Pending deliveries stay, except those of removed endpoints, which a crash during the removal can leave. */
 export const removeWebhookDeliveriesOperation = operation(
   'webhooks.removeDeliveries',
   'write',
-  (tx, batch: { beforeMs: number; limit: number }): Promise<number> | number =>
-    tx.run(
+  async (tx, batch: { beforeMs: number; limit: number }): Promise<number> => {
+    const removed = await tx.run(
       `DELETE FROM webhook_delivery WHERE (webhook_id, id) IN
          (SELECT webhook_id, id FROM webhook_delivery WHERE status <> 'pending' AND updated_at <= ? LIMIT ?)`,
       batch.beforeMs,
       batch.limit,
-    ),
+    );
+    return removed === batch.limit ? removed : removed + (await removeOrphans(tx, batch.limit - removed));
+  },
 );
+
+/** Removes pending records of removed endpoints. The endpoints are found by stepping through the index from one to the next. */
+async function removeOrphans(tx: Transaction, limit: number): Promise<number> {
+  return tx.run(
+    `WITH RECURSIVE waiting (id) AS (
+       SELECT min(webhook_id) FROM webhook_delivery WHERE status = 'pending'
+       UNION ALL
+       SELECT (SELECT min(d.webhook_id) FROM webhook_delivery d WHERE d.status = 'pending' AND d.webhook_id > waiting.id)
+       FROM waiting WHERE waiting.id IS NOT NULL)
+     DELETE FROM webhook_delivery WHERE (webhook_id, id) IN
+       (SELECT d.webhook_id, d.id FROM waiting JOIN webhook_delivery d ON d.webhook_id = waiting.id AND d.status = 'pending'
+        WHERE NOT EXISTS (SELECT 1 FROM webhook w WHERE w.id = waiting.id) LIMIT ?)`,
+    limit,
+  );
+}

@@ -1,7 +1,8 @@
 /**
  * Settles the results of attempts in one transaction: ends or reschedules the work row, writes the delivery record and updates the
  * endpoint's health; a row whose lease was lost changes nothing. The health of an endpoint is the time since when every attempt failed; the
- * endpoint is disabled after five days of failures, or when it replies 410.
+ * endpoint is disabled after five days of failures, or when it replies 410. Responses of a URL that it no longer has do not affect it, and
+ * a removed endpoint gets no records.
  */
 import type { Mode } from '../base/mode.ts';
 import type { EventType } from '../events/events.ts';
@@ -10,7 +11,7 @@ import { settleLeases } from '../work/work.ts';
 import { deliveryIdOf } from './endpoints.ts';
 import { enqueueNotice } from './notice-store.ts';
 import { unsubscribe } from './store.ts';
-import { endTurns, passTurns } from './turns.ts';
+import { endpointUrls, endTurns, keepEndpoints, passTurns } from './turns.ts';
 
 /** The recorded result of an event for one endpoint. */
 export interface WebhookSettlement {
@@ -162,7 +163,8 @@ export const settleOperation = operation(
   'webhooks.settle',
   'write',
   async (tx, request: SettleRequest): Promise<SettleAnswer> => {
-    const held = await settleLeases(tx, request.settled, ({ seq, fence, accountId, mode, ...one }) => ({
+    const results = await redirected(tx, request.settled);
+    const held = await settleLeases(tx, results, ({ seq, fence, accountId, mode, ...one }) => ({
       seq,
       fence,
       accountId,
@@ -170,16 +172,31 @@ export const settleOperation = operation(
       tried: true,
       againAtMs: one.result === 'retry' ? (one.nextAttemptMs ?? one.atMs) : null,
     }));
+    const webhookIds = [...new Set(held.map(({ webhookId }) => webhookId))];
+    await keepEndpoints(tx, webhookIds);
+    const urls = await endpointUrls(tx, webhookIds);
     // The statements are pipelined to the database.
-    await Promise.all(held.map((settled) => writeRecord(tx, settled, request.nowMs)));
-    const tried = held.filter((settled) => settled.tried);
-    const disabled = await recordHealth(tx, tried, request.nowMs);
+    await Promise.all(held.map((settled) => urls.has(settled.webhookId) && writeRecord(tx, settled, request.nowMs)));
+    const current = held.filter((one) => one.tried && one.url === urls.get(one.webhookId));
+    const disabled = await recordHealth(tx, current, request.nowMs);
     const ended = held.map((one) => ({ ...one, isRetried: one.result === 'retry' }));
     const freed = await passTurns(tx, ended, request.nowMs);
     const kept = new Set(held);
-    return { lost: request.settled.filter((one) => !kept.has(one)).map((one) => one.seq), disabled, freed };
+    return { lost: results.filter((one) => !kept.has(one)).map((one) => one.seq), disabled, freed };
   },
 );
+
+/** Returns the results, with a retry for each 410 of a URL that its endpoint no longer has: the event is sent to the new one. */
+async function redirected(tx: Transaction, settled: readonly WebhookSettlement[]): Promise<WebhookSettlement[]> {
+  const gone = settled.filter(({ result }) => result === 'gone');
+  if (gone.length === 0) return [...settled];
+  const urls = await endpointUrls(tx, [...new Set(gone.map(({ webhookId }) => webhookId))]);
+  return settled.map((one) => {
+    const url = urls.get(one.webhookId);
+    if (one.result !== 'gone' || url === undefined || url === one.url) return one;
+    return { ...one, result: 'retry', nextAttemptMs: one.atMs };
+  });
+}
 
 /** An endpoint is disabled after this time with nothing but failures. */
 const DISABLE_AFTER_MS = 5 * 24 * 3_600_000;
@@ -200,7 +217,7 @@ function note(healths: Map<string, Health>, settled: WebhookSettlement): void {
   healths.set(settled.webhookId, health);
 }
 
-/** Updates the health of every endpoint that was tried; returns those that were disabled. `nowMs` is real time. */
+/** Updates the health of every endpoint that was tried at its URL; returns those that were disabled. `nowMs` is real time. */
 async function recordHealth(tx: Transaction, tried: readonly WebhookSettlement[], nowMs: number): Promise<string[]> {
   const healths = new Map<string, Health>();
   for (const settled of tried) note(healths, settled);

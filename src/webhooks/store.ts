@@ -9,7 +9,7 @@ import { checkLimit, type LimitReached } from '../limits/limits.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { isSameRow, rowset } from '../storage/rows.ts';
 import { type EndpointRow, ROTATION_MS, type ShownEndpoint } from './endpoints.ts';
-import { endTurns, waitForClaims } from './turns.ts';
+import { endTurns, waitForEndpoint } from './turns.ts';
 
 const SHOWN =
   'id, mode, url, events, description, enabled, failing_since, disabled_reason, inbound_route_id, created_at, updated_at, format, format_events, header_names, ordered, max_batch';
@@ -194,13 +194,13 @@ export type Replacement = EndpointKey &
   };
 
 /**
- * Replaces the endpoint. A new secret rotates the present one. Enabling a disabled endpoint clears its failures and the reason for which it
- * was disabled; an enabled endpoint keeps its failures. Returns undefined if the endpoint does not exist.
+ * Replaces the endpoint. A new secret rotates the present one. Another URL clears the failures, which are those of the previous one.
+ * Enabling a disabled endpoint clears them too, and the reason for which it was disabled. Returns undefined if the endpoint does not exist.
  */
 export const replaceEndpointOperation = change(
   'webhooks.replace',
   async (tx, change: Replacement): Promise<ShownEndpoint | 'outdated' | undefined> => {
-    if (change.ordered === false) await waitForClaims(tx, change.id);
+    await waitForEndpoint(tx, change.id);
     if (change.basis !== undefined) {
       const present = await findEndpoint(tx, change, locked(tx));
       if (!present || !isSameRow(present, change.basis)) return present && 'outdated';
@@ -211,7 +211,7 @@ export const replaceEndpointOperation = change(
       `UPDATE webhook SET url = ?, events = ?, description = CASE WHEN CAST(? AS INTEGER) = 1 THEN CAST(? AS TEXT) ELSE description END, enabled = coalesce(?, enabled), ordered = coalesce(?, ordered), max_batch = coalesce(?, max_batch), updated_at = ?,
          format = CASE WHEN CAST(? AS INTEGER) = 1 THEN CAST(? AS TEXT) ELSE format END,
          format_events = CASE WHEN CAST(? AS INTEGER) = 1 THEN CAST(? AS TEXT) ELSE format_events END,
-         failing_since = CASE WHEN enabled = 0 AND CAST(? AS INTEGER) = 1 THEN NULL ELSE failing_since END,
+         failing_since = CASE WHEN url <> ? OR (enabled = 0 AND CAST(? AS INTEGER) = 1) THEN NULL ELSE failing_since END,
          disabled_reason = CASE WHEN CAST(? AS INTEGER) = 1 THEN NULL ELSE disabled_reason END
        WHERE id = ? AND account_id = ? AND mode = ? RETURNING ${SHOWN}`,
       change.url,
@@ -226,6 +226,7 @@ export const replaceEndpointOperation = change(
       change.format?.name ?? null,
       isFormatGiven,
       change.format?.events ?? null,
+      change.url,
       enabled,
       enabled,
       change.id,
@@ -278,10 +279,12 @@ export const rotateSecretOperation = change(
   { ...ENDPOINT, action: 'webhook.rotate-secret' },
 );
 
-/** Removes the endpoint. Returns false if it does not exist. dropDeliveriesOperation removes its delivery records. */
+/** Removes the endpoint. Returns false if it does not exist. dropDeliveriesOperation then removes its delivery records; no more are added. */
 export const removeEndpointOperation = change(
   'webhooks.remove',
   async (tx, key: EndpointKey) => {
+    // Results that are being recorded are recorded first, so that dropDeliveriesOperation removes their records.
+    await waitForEndpoint(tx, key.id);
     const changed = await tx.run(
       'DELETE FROM webhook WHERE id = ? AND account_id = ? AND mode = ?',
       key.id,

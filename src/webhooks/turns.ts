@@ -8,7 +8,7 @@
  * finds an earlier one held back, which no row in flight would free, frees it.
  */
 import { turnSql, WEBHOOK_WORK } from '../events/events.ts';
-import type { Transaction } from '../storage/operation.ts';
+import type { Fragment, Transaction } from '../storage/operation.ts';
 import { rowset } from '../storage/rows.ts';
 import { HELD, holdBack, type Work } from '../work/work.ts';
 
@@ -44,32 +44,55 @@ async function lockTurns(tx: Transaction, turns: readonly { webhookId: string; t
   );
 }
 
+/** Until the transaction ends, none of these endpoints is replaced or removed. Call it before lockTurns(). */
+export async function keepEndpoints(tx: Transaction, webhookIds: readonly string[]): Promise<void> {
+  if (tx.dialect !== 'postgres') return;
+  const ids = endpointIds(tx, webhookIds);
+  await tx.all(
+    `SELECT pg_advisory_xact_lock_shared(found.lock) FROM
+       (SELECT DISTINCT hashtextextended(named.id, 0) AS lock FROM ${ids.sql} ORDER BY 1) found`,
+    ...ids.params,
+  );
+}
+
+function endpointIds(tx: Transaction, webhookIds: readonly string[]): Fragment {
+  return rowset(
+    tx,
+    'named',
+    { id: 'text' },
+    webhookIds.map((id) => ({ id })),
+  );
+}
+
 /**
  * Returns those of the endpoints that are ordered and enabled. Until the transaction ends, none stops being ordered, so that no row is held
  * back after endTurns() has freed the others. Call it before lockTurns().
  */
 export async function orderedEndpoints(tx: Transaction, webhookIds: readonly string[]): Promise<ReadonlySet<string>> {
-  const ids = rowset(
-    tx,
-    'claimed',
-    { id: 'text' },
-    webhookIds.map((id) => ({ id })),
-  );
-  if (tx.dialect === 'postgres')
-    await tx.all(
-      `SELECT pg_advisory_xact_lock_shared(found.lock) FROM
-         (SELECT DISTINCT hashtextextended(claimed.id, 0) AS lock FROM ${ids.sql} ORDER BY 1) found`,
-      ...ids.params,
-    );
+  await keepEndpoints(tx, webhookIds);
+  const ids = endpointIds(tx, webhookIds);
   const found = await tx.all<{ id: string }>(
-    `SELECT w.id FROM webhook w JOIN ${ids.sql} ON claimed.id = w.id WHERE w.ordered = 1 AND w.enabled = 1`,
+    `SELECT w.id FROM webhook w JOIN ${ids.sql} ON named.id = w.id WHERE w.ordered = 1 AND w.enabled = 1`,
     ...ids.params,
   );
   return new Set(found.map(({ id }) => id));
 }
 
-/** Waits for claims that have read whether the endpoint is ordered. Call it first in a transaction that changes this. */
-export async function waitForClaims(tx: Transaction, webhookId: string): Promise<void> {
+/** Returns the URLs of those of the endpoints that exist, by id. */
+export async function endpointUrls(
+  tx: Transaction,
+  webhookIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const ids = endpointIds(tx, webhookIds);
+  const found = await tx.all<{ id: string; url: string }>(
+    `SELECT w.id, w.url FROM webhook w JOIN ${ids.sql} ON named.id = w.id`,
+    ...ids.params,
+  );
+  return new Map(found.map(({ id, url }) => [id, url]));
+}
+
+/** Waits for transactions that called keepEndpoints(). Call it first in a transaction that replaces or removes the endpoint. */
+export async function waitForEndpoint(tx: Transaction, webhookId: string): Promise<void> {
   if (tx.dialect === 'postgres') await tx.all('SELECT pg_advisory_xact_lock(hashtextextended(?, 0))', webhookId);
 }
 

@@ -198,6 +198,11 @@ class WebhookWorker implements WorkKind<WebhookItem, WebhookSettlement> {
 
   async #attempt(request: EndpointRequest): Promise<void> {
     const { metrics } = this.#deps;
+    if (!(await this.#runner.isUnchanged(request.items))) {
+      for (const item of request.items) this.engine.release(item);
+      this.#releaseWaiting(request.items[0]!.job.lane);
+      return;
+    }
     request.startedMs = performance.now();
     const results = await this.#runner.attemptTogether(request.items);
     request.isSlow = results.some(({ latencyMs }) => (latencyMs ?? 0) >= SLOW_AFTER_MS);
@@ -215,10 +220,14 @@ class WebhookWorker implements WorkKind<WebhookItem, WebhookSettlement> {
     if (freed > 0) this.engine.nudge();
     for (const webhookId of disabled) {
       this.#noticesDueAt = 0;
-      // The next claim ends them as failed.
-      for (const item of this.queue.lanes.evict(webhookId)) if (item.state === 'waiting') this.engine.release(item);
+      this.#releaseWaiting(webhookId);
     }
     return lost;
+  }
+
+  /** Returns the waiting rows of a changed endpoint to the database: the next claim reads the endpoint, and ends them if it is disabled. */
+  #releaseWaiting(webhookId: string): void {
+    for (const item of this.queue.lanes.evict(webhookId)) if (item.state === 'waiting') this.engine.release(item);
   }
 
   isFinal({ result }: WebhookSettlement): boolean {

@@ -22,7 +22,7 @@ import { acceptOperation } from '../../src/send/acceptance.ts';
 import { claimOperation as claimWebhooksOperation } from '../../src/webhooks/claim.ts';
 import { removeWebhookDeliveriesOperation } from '../../src/webhooks/log-store.ts';
 import { settleOperation as settleWebhooksOperation, type WebhookSettlement } from '../../src/webhooks/settle.ts';
-import { createEndpointOperation } from '../../src/webhooks/store.ts';
+import { createEndpointOperation, removeEndpointOperation } from '../../src/webhooks/store.ts';
 import { acceptance, claimRequest, readEvents, settlement } from './mail.ts';
 import type { Scenario } from './stage.ts';
 
@@ -134,6 +134,8 @@ export const deliveries: Scenario = async (stage) => {
   await stage.act(settleWebhooksOperation, request);
   assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs - 1, limit: 5 }), 0);
   assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs, limit: 5 }), 1);
+  await stage.act(removeEndpointOperation, endpoint);
+  assert.equal(await stage.act(removeWebhookDeliveriesOperation, { beforeMs: stage.nowMs, limit: 5 }), 1, 'pending');
 };
 
 export const segments: Scenario = async (stage) => {

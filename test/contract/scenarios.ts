@@ -92,6 +92,7 @@ export const scenarios: Record<string, Scenario> = {
   endpoints: webhooks.endpoints,
   'next attempts of endpoints': webhooks.nextAttempts,
   'health of endpoints': webhooks.health,
+  'endpoints that get another URL': webhooks.otherUrl,
   'carrying events': webhooks.carrying,
   'events in the Resend format': webhooks.formatted,
   'events without a counterpart in the Resend format': webhooks.formattedLater,

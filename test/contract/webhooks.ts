@@ -3,7 +3,13 @@ import assert from 'node:assert/strict';
 import { WEBHOOK_WORK } from '../../src/events/events.ts';
 import { cancelMessageOperation } from '../../src/messages/api-store.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
-import { type ClaimedBatch, claimOperation, clampDueOperation, type WebhookJob } from '../../src/webhooks/claim.ts';
+import {
+  type ClaimedBatch,
+  claimOperation,
+  clampDueOperation,
+  presentTargetsOperation,
+  type WebhookJob,
+} from '../../src/webhooks/claim.ts';
 import { deliveryBody } from '../../src/webhooks/endpoints.ts';
 import {
   listDeliveriesOperation,
@@ -43,13 +49,14 @@ import type { Scenario, Stage } from './stage.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
+const URL = 'https://hooks.example/x?a=1';
 
 function endpoint(stage: Stage, accountId: string, events: string[]) {
   return {
     id: stage.id('whk'),
     accountId,
     mode: 'live' as const,
-    url: 'https://hooks.example/x?a=1',
+    url: URL,
     events: JSON.stringify(events),
     description: null,
     enabled: null,
@@ -86,7 +93,7 @@ function settled(
     result: 'succeeded',
     tried: true,
     nextAttemptMs: null,
-    url: 'https://a.example/hook',
+    url: URL,
     responseStatus: 200,
     responseStart: 'ok',
     error: null,
@@ -256,6 +263,42 @@ export const health: Scenario = async (stage) => {
   const reason = 'every delivery failed for five days';
   for (const enabled of [false, null]) assert.deepEqual(await replaced(enabled), [sinceMs, reason]);
   assert.deepEqual(await replaced(true), [null, null]);
+};
+
+/** Another URL starts with a new health, which responses of the previous URL do not affect. */
+export const otherUrl: Scenario = async (stage) => {
+  const owner = { accountId: stage.id('acc'), mode: 'live' } as const;
+  const one = endpoint(stage, owner.accountId, ['Send']);
+  await stage.act(createEndpointOperation, one);
+  await stage.act(
+    acceptOperation,
+    acceptance(stage, { accountId: owner.accountId, to: ['a@x.example', 'b@x.example'] }),
+  );
+  const { id } = one;
+  await stage.act(presentTargetsOperation, { ids: [id, 'whk_none'] });
+  const batch = await take(stage);
+  const failed = { result: 'retry', responseStatus: 503, nextAttemptMs: stage.nowMs } as const;
+  const settle = (job: WebhookJob, result: Partial<WebhookSettlement>) =>
+    stage.act(settleOperation, { nowMs: stage.nowMs, settled: [settled(stage, batch, job, result)] });
+  const shown = async () => (await stage.act(findEndpointOperation, { ...owner, id }))!;
+  await settle(batch.jobs[0]!, failed);
+  assert.notEqual((await shown()).failing_since, null);
+  await stage.act(replaceEndpointOperation, { ...one, url: 'https://new.example', secretSealed: null });
+  assert.equal((await shown()).failing_since, null);
+  const { disabled } = await settle(batch.jobs[1]!, { result: 'gone', responseStatus: 410 });
+  const { enabled, failing_since: failingSince } = await shown();
+  assert.deepEqual([disabled, enabled, failingSince], [[], 1, null]);
+  const again = await take(stage);
+  assert.equal(again.jobs.length, 2, 'both are sent to the new URL');
+  await stage.act(removeEndpointOperation, { ...owner, id });
+  await stage.act(dropDeliveriesOperation, { webhookId: id, limit: 9 });
+  const late = again.jobs.map((job) => settled(stage, again, job, failed));
+  await stage.act(settleOperation, { nowMs: stage.nowMs, settled: late });
+  assert.equal(
+    await stage.act(dropDeliveriesOperation, { webhookId: id, limit: 9 }),
+    0,
+    'no record without an endpoint',
+  );
 };
 
 export const carrying: Scenario = async (stage) => {
