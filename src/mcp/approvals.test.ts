@@ -295,3 +295,27 @@ test('every call is audited with client, tool, and outcome, without message cont
   const [unknown] = (await app.live.get('/audit?action=agent.call&limit=1')).body as JsonObject[];
   assert.deepEqual([unknown!.resourceId, unknown!.after.outcome], ['nope', 'unknown tool']);
 });
+
+test('long arguments are audited in linear time, without any address', async () => {
+  const { parts, accountId } = app;
+  const email = 'long@example.com';
+  const audited = async (args: JsonObject): Promise<JsonObject> => {
+    clock.advance(1_000);
+    await agent.request('tools/call', { name: 'nope', arguments: args });
+    const [entry] = (await app.live.get('/audit?action=agent.call&limit=1')).body as JsonObject[];
+    return entry!.after.arguments;
+  };
+  const start = process.cpuUsage();
+  const word = 'a'.repeat(90_000);
+  const long = await audited({ word, words: [`${email} ${word}`, word], addresses: Array(20_000).fill(email) });
+  const { user, system } = process.cpuUsage(start);
+  assert.equal(long.word, `${'a'.repeat(200)}…`);
+  assert.ok(!JSON.stringify(long).includes(email));
+  const hashed = parts.addressHash(accountId, email);
+  assert.ok(long.words.startsWith(`["${hashed} aaa`), long.words);
+  assert.ok(long.addresses.startsWith(`["${hashed}","${hashed}"`), long.addresses);
+  // A few hundred milliseconds on an idle machine. Quadratic time would take half a minute.
+  assert.ok(user + system < 4_000_000, `${user + system} µs`);
+  const mixed = await audited({ texts: [`<${email}>, @x ${email}`], list: [1, 'x', { to: email }] });
+  assert.deepEqual(mixed, { texts: [`<${hashed}>, @x ${hashed}`], list: [1, 'x', { to: hashed }] });
+});

@@ -92,22 +92,42 @@ function answerOf(call: Pick<RpcCall, 'id' | 'isCurrent'>, reply: Reply, serverI
 }
 
 const MAX_AUDITED_LENGTH = 200;
+/** How much of a text is searched for addresses. Addresses are replaced by shorter hashes, so this is more than what the entry contains. */
+const MAX_SEARCHED_LENGTH = 2_000;
 
-const ADDRESS = /[^\s"'<>(),:;[\]]+@[^\s"'<>(),:;[\]]+/g;
+/** A match starts only where a word starts: otherwise each character of a long word without an @ would start another search of the word. */
+const ADDRESS = /(?<![^\s"'<>(),:;[\]])[^\s"'<>(),:;[\]]+@[^\s"'<>(),:;[\]]+/g;
+
+/**
+ * Returns a value as JSON in which hashes replace addresses. Only the start of a long value is correct: texts after MAX_AUDITED_LENGTH
+ * characters are empty, so the work per value is limited.
+ */
+function hashedJson(value: unknown, hashOf: (email: string) => string): string {
+  let length = 0;
+  const hashed = (_: string, one: unknown): unknown => {
+    if (typeof one !== 'string') return one;
+    if (length > MAX_AUDITED_LENGTH) return '';
+    const text = one
+      .slice(0, MAX_SEARCHED_LENGTH)
+      .toWellFormed()
+      .replace(ADDRESS, (email) => hashOf(sameAddressKey(email)));
+    length += text.length;
+    return text;
+  };
+  return JSON.stringify(value, hashed) ?? 'null';
+}
 
 /**
  * Returns the arguments for the audit log. Long values are truncated, and arguments with email content are omitted. Addresses are replaced
  * by their hashes: log entries cannot be changed, so they must not contain an address that is erased later.
  */
 function auditedArguments(args: unknown, hashOf: (email: string) => string): Record<string, unknown> {
-  const hashed = (_: string, value: unknown): unknown =>
-    typeof value === 'string' ? value.replace(ADDRESS, (one) => hashOf(sameAddressKey(one))) : value;
   const kept = Object.entries(members(args)).filter(
     ([name]) => !['html', 'text', 'attachments', 'headers'].includes(name),
   );
   return Object.fromEntries(
     kept.map(([name, value]) => {
-      const json = JSON.stringify(value, hashed) ?? 'null';
+      const json = hashedJson(value, hashOf);
       const shown = JSON.parse(json) as unknown;
       const text = typeof shown === 'string' ? shown : json;
       return [name, text.length <= MAX_AUDITED_LENGTH ? shown : `${text.slice(0, MAX_AUDITED_LENGTH).toWellFormed()}…`];
