@@ -6,6 +6,8 @@
  *
  * From an address that the user has logged in from before, attempts count only for this user and address: guesses from elsewhere, or from
  * others with the same address, cannot lock the user out.
+ *
+ * An allowance that is used further ahead than its rate permits was stored before the clock was set back, and has no effect.
  */
 import { hash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
@@ -29,6 +31,19 @@ const PER_ADDRESS: Rate = { burst: 30, intervalMs: 20_000 };
 const RESETS_PER_USER: Rate = { burst: 3, intervalMs: 600_000 };
 const RESETS_PER_ADDRESS: Rate = { burst: 20, intervalMs: 60_000 };
 export const KNOWN_FOR_MS = 90 * 86_400_000;
+
+/**
+ * The time from now until which an allowance can be used. It includes one interval more than the burst, because the clocks of the nodes
+ * differ a little.
+ */
+function longestTakenMs({ burst, intervalMs }: Rate): number {
+  return (burst + 1) * intervalMs;
+}
+
+/** Rows whose allowance is used for longer than this from now have no effect. */
+export const LONGEST_TAKEN_MS = Math.max(
+  ...[PER_USER, PER_ADDRESS, RESETS_PER_USER, RESETS_PER_ADDRESS].map(longestTakenMs),
+);
 
 /** The allowances that an attempt has used. */
 export type TakenTokens = { key: string; intervalMs: number }[];
@@ -83,18 +98,22 @@ type Wanted = [key: string, rate: Rate][];
 
 async function take(tx: Transaction, wanted: Wanted, nowMs: number): Promise<TakenTokens | Wait> {
   const taken: TakenTokens = [];
-  for (const [key, { burst, intervalMs }] of wanted) {
+  for (const [key, rate] of wanted) {
+    const { burst, intervalMs } = rate;
+    const latestMs = nowMs + longestTakenMs(rate);
     const changed = await tx.run(
       `INSERT INTO sign_in_limit (key, taken_until) VALUES (?, ?)
        ON CONFLICT (key) DO UPDATE SET
-         taken_until = CASE WHEN sign_in_limit.taken_until > ? THEN sign_in_limit.taken_until ELSE ? END + ?
-       WHERE sign_in_limit.taken_until <= ?`,
+         taken_until = CASE WHEN sign_in_limit.taken_until BETWEEN ? AND ? THEN sign_in_limit.taken_until ELSE ? END + ?
+       WHERE sign_in_limit.taken_until <= ? OR sign_in_limit.taken_until > ?`,
       key,
       nowMs + intervalMs,
       nowMs,
+      latestMs,
       nowMs,
       intervalMs,
       nowMs + (burst - 1) * intervalMs,
+      latestMs,
     );
     if (changed === 0) {
       const row = await tx.get<{ until: number }>('SELECT taken_until AS until FROM sign_in_limit WHERE key = ?', key);

@@ -7,9 +7,18 @@ import { change } from '../audit/audit.ts';
 import type { MemberRole } from '../http/route.ts';
 import { operation, type Transaction } from '../storage/operation.ts';
 import { insertMany } from '../storage/rows.ts';
-import { type Attempt, KNOWN_FOR_MS, returnTokens, type TakenTokens, takeAttempt, type Wait } from './limits.ts';
+import {
+  type Attempt,
+  KNOWN_FOR_MS,
+  LONGEST_TAKEN_MS,
+  returnTokens,
+  type TakenTokens,
+  takeAttempt,
+  type Wait,
+} from './limits.ts';
 import { USER_COLUMNS, userOf } from './store.ts';
 import { supportAccessOf } from './support-store.ts';
+import { totpStep } from './totp.ts';
 import type { SignInMethod } from './two-factor.ts';
 import { hasSecondFactor } from './two-factor-store.ts';
 import { type Membership, type NewSession, type Session, sessionTable, type User } from './user.ts';
@@ -52,11 +61,13 @@ export const beginSignInOperation = operation(
 
 async function insertSession(tx: Transaction, session: NewSession): Promise<void> {
   await insertMany(tx, sessionTable, [session]);
+  // The new session stays even if the others were used later, before the clock was set back.
   await tx.run(
     `DELETE FROM user_session WHERE id IN
-       (SELECT id FROM user_session WHERE user_id = ? ORDER BY last_seen_at DESC, id DESC LIMIT 1000 OFFSET ?)`,
+       (SELECT id FROM user_session WHERE user_id = ? AND id <> ? ORDER BY last_seen_at DESC, id DESC LIMIT 1000 OFFSET ?)`,
     session.userId,
-    MAX_SESSIONS,
+    session.id,
+    MAX_SESSIONS - 1,
   );
   await tx.run('UPDATE app_user SET last_sign_in_at = ? WHERE id = ?', session.createdAt, session.userId);
   await tx.run(
@@ -75,7 +86,10 @@ export interface SignIn {
   taken: TakenTokens;
   /** Set if a password was verified: its hash, which must still be the user's. */
   passwordHash?: string;
-  /** The time step of the given code; this and earlier steps cannot be used again. */
+  /**
+   * The time step of the given code; this and earlier steps cannot be used again. A used step that is later than any code can have was
+   * stored before the clock was set back, and has no effect.
+   */
   totpStep?: number;
   recoveryCodeHash?: Uint8Array;
 }
@@ -84,15 +98,16 @@ export interface SignIn {
 export const completeSignInOperation = change(
   'users.completeSignIn',
   async (tx, args: SignIn): Promise<boolean> => {
-    const { session, passwordHash = null, totpStep = null, recoveryCodeHash } = args;
+    const { session, passwordHash = null, totpStep: givenStep = null, recoveryCodeHash } = args;
     const changed = await tx.run(
       `UPDATE app_user SET totp_last_step = coalesce(?, totp_last_step)
        WHERE id = ? AND coalesce(password_hash, '') = coalesce(?, password_hash, '')
-         AND coalesce(totp_last_step, -1) < ?`,
-      totpStep,
+         AND (coalesce(totp_last_step, -1) < ? OR totp_last_step > ?)`,
+      givenStep,
       session.userId,
       passwordHash,
-      totpStep ?? Number.MAX_SAFE_INTEGER,
+      givenStep ?? Number.MAX_SAFE_INTEGER,
+      totpStep(session.createdAt) + 1,
     );
     if (changed === 0) return false;
     if (recoveryCodeHash !== undefined) {
@@ -270,7 +285,7 @@ export const removeOldOperation = operation('users.removeOld', 'write', async (t
     await remove('user_session', 'id', 'expires_at <= ? OR last_seen_at <= ?', nowMs, idleSinceMs),
     await remove('support_access', '(session_id, account_id)', 'expires_at <= ?', nowMs),
     await remove('user_token', 'token_hash', 'expires_at <= ?', nowMs),
-    await remove('sign_in_limit', 'key', 'taken_until <= ?', nowMs),
+    await remove('sign_in_limit', 'key', 'taken_until <= ? OR taken_until > ?', nowMs, nowMs + LONGEST_TAKEN_MS),
     await remove('known_address', '(user_id, address)', 'seen_at <= ?', nowMs - KNOWN_FOR_MS),
   ];
   return Math.max(...removed);

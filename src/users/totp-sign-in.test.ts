@@ -58,6 +58,27 @@ test('codes are required after one was confirmed, and each is valid once', async
   assert.equal((await signIn()).status, 200);
 });
 
+test('a clock that is set back refuses neither codes nor logins', async () => {
+  const { email, password } = await app.user('clock@example.com');
+  const browser = await app.signedIn(email, password);
+  const { secret } = (await browser.call('POST', '/user/totp')).body;
+  await browser.call('PUT', '/user/totp', { code: totpCode(String(secret), clock.now()) });
+  const signIn = async (): Promise<number> => {
+    const code = totpCode(String(secret), clock.now());
+    return (await app.browser().call('POST', '/session', { email, password, code })).status;
+  };
+  const guess = async (): Promise<number> =>
+    (await app.browser('127.0.0.9').call('POST', '/session', { email, password: 'wrong' })).status;
+  clock.advance(365 * 86_400_000);
+  assert.equal(await signIn(), 200);
+  for (let i = 0; i < 10; i += 1) assert.equal(await guess(), 401);
+  assert.equal(await guess(), 429);
+  clock.advance(-364 * 86_400_000);
+  assert.equal(await guess(), 401);
+  assert.equal(await signIn(), 200);
+  assert.equal(await signIn(), 401, 'a code is valid once');
+});
+
 test('a password reset link does not replace the second factor', async () => {
   const { email, password } = await app.user('linked@example.com');
   const browser = await app.signedIn(email, password);

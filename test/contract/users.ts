@@ -260,6 +260,11 @@ export const signingIn: Scenario = async (stage) => {
     assert.equal(await stage.act(completeSignInOperation, many), true);
   }
   assert.equal((await stage.act(sessionsOperation, of)).length, 50, 'the oldest have ended');
+  const step = Math.floor(nowMs / 30_000);
+  assert.equal(await complete('ahead', { totpStep: step + 2 }), true);
+  assert.equal(await complete('set back', { totpStep: step + 1 }), true, 'no code can have the step that is stored');
+  assert.equal(await complete('again', { totpStep: step + 1 }), false);
+  assert.notEqual(await find('set back', null), null, 'a new session stays if the others were used later');
   const old = { nowMs: nowMs + 100 * DAY, idleSinceMs: nowMs, limit: 30 };
   assert.equal(await stage.act(removeOldOperation, old), 30);
   assert.equal(await stage.act(removeOldOperation, old), 20);
@@ -347,6 +352,15 @@ export const limits: Scenario = async (stage) => {
   assert.equal(await waits('30@example.com', '203.0.113.200'), 20_000, 'thirty from an address');
   for (let i = 0; i < 10; i += 1) assert.equal(await waits(ada.email, '192.0.2.7'), 0);
   assert.equal(await waits(ada.email, '192.0.2.7'), 60_000, 'known addresses get no more guesses');
+
+  const old = { idleSinceMs: 0, limit: 99 };
+  await stage.act(removeOldOperation, { ...old, nowMs });
+  assert.equal(await waits(ada.email, '192.0.2.7'), 60_000, 'limits in use stay');
+  nowMs -= DAY;
+  for (let i = 0; i < 10; i += 1) assert.equal(await waits(ada.email, '203.0.113.200'), 0, 'the clock was set back');
+  assert.equal(await waits(ada.email, '203.0.113.200'), 60_000);
+  assert.ok((await stage.act(removeOldOperation, { ...old, nowMs })) > 30, 'limits of a later time are deleted');
+  assert.equal(await waits(ada.email, '203.0.113.201'), 60_000, 'limits in use stay');
 };
 
 export const factors: Scenario = async (stage) => {
