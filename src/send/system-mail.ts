@@ -21,7 +21,7 @@ import type { EmailOptions, Retain } from '../messages/messages.ts';
 import type { Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import type { AddressHash } from '../suppressions/suppressions.ts';
-import { unsuppressOperation } from '../suppressions/suppressions.ts';
+import { findSuppressionOperation, unsuppressOperation } from '../suppressions/suppressions.ts';
 import type { ReportMail } from '../tls-reports/tls-reports.ts';
 import {
   NOTICE_TOPICS,
@@ -139,8 +139,8 @@ export interface SystemMailer {
   notify: Notify;
   notifyOperators: Notify<OperatorNotice>;
   /**
-   * Resolves with true when the message is accepted, or with false if the service has no host name to send from or mail cannot reach the
-   * address.
+   * Resolves with true when the message is accepted, or with false if the service has no host name to send from, mail cannot reach the
+   * address, or the recipient marked earlier mail from the service as spam.
    */
   sendTo(mail: PersonalMail): Promise<boolean>;
   /**
@@ -195,21 +195,39 @@ async function accountNotice(
   return { subject, text, html, attachments };
 }
 
-/** Users and operators choose these addresses, so one bounce must not stop all later mail from the service. */
-async function clearSuppressions(
-  { database, clock, addressHash }: Pick<SystemMailOptions, 'database' | 'clock' | 'addressHash'>,
-  recipients: readonly Address[],
-): Promise<void> {
+type SuppressionDeps = Pick<SystemMailOptions, 'database' | 'clock' | 'addressHash'>;
+
+function listedAddress({ clock, addressHash }: SuppressionDeps, recipient: Address) {
+  const email = sameAddressKey(recipient);
+  return {
+    accountId: SYSTEM_ACCOUNT,
+    mode: 'live',
+    email,
+    addressHash: addressHash(SYSTEM_ACCOUNT, email),
+    nowMs: clock.now(),
+  } as const;
+}
+
+/**
+ * Users and operators choose these addresses, so one bounce must not stop all later mail from the service. No user can log in to its
+ * account to remove an address from the list.
+ */
+async function clearSuppressions(deps: SuppressionDeps, recipients: readonly Address[]): Promise<void> {
   for (const recipient of recipients) {
-    const email = sameAddressKey(recipient);
-    await database.execute(unsuppressOperation, {
-      accountId: SYSTEM_ACCOUNT,
-      mode: 'live',
-      email,
-      addressHash: addressHash(SYSTEM_ACCOUNT, email),
-      nowMs: clock.now(),
-    });
+    await deps.database.execute(unsuppressOperation, listedAddress(deps, recipient));
   }
+}
+
+/**
+ * Clears a suppression by a bounce: the mailbox may have been created since then. Returns false for any other suppression, which stays:
+ * other people can request a personal message to this address, and its owner does not want it.
+ */
+async function clearBounce(deps: SuppressionDeps, recipient: Address): Promise<boolean> {
+  const found = await deps.database.execute(findSuppressionOperation, listedAddress(deps, recipient));
+  if (found === undefined) return true;
+  if (found.reason !== 'bounce') return false;
+  await clearSuppressions(deps, [recipient]);
+  return true;
 }
 
 export function createSystemMail(options: SystemMailOptions): SystemMailer {
@@ -267,6 +285,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
   const sendTo = async ({ to, subject, text }: PersonalMail): Promise<boolean> => {
     const recipient = reachable(to);
     if (sender === undefined || recipient === undefined) return false;
+    if (!(await clearBounce(options, recipient))) return false;
     await accept([recipient], { subject, text }, { key: randomText(32), retain: 'none' });
     return true;
   };
