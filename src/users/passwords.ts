@@ -10,6 +10,7 @@ import type { Log } from '../base/log.ts';
 import { createSemaphore } from '../base/semaphore.ts';
 import type { Database } from '../storage/database.ts';
 import { limitedAddress, limitedName } from './limits.ts';
+import { reachable } from './notice-store.ts';
 import { changesOf, normalEmail, normalPassword, type SessionRequest, type SignInService } from './sign-in.ts';
 import {
   changePasswordOperation,
@@ -25,7 +26,7 @@ import type { User, UserCaller } from './user.ts';
 export interface UserMail {
   /** Whether the service has a host name to send from. */
   canSend: boolean;
-  /** Returns false if mail cannot reach the address. */
+  /** Returns false if mail cannot reach the address, or if its user does not want it. */
   sendTo(mail: { to: string; subject: string; text: string }): Promise<boolean>;
 }
 
@@ -67,19 +68,21 @@ export function createPasswords(deps: PasswordDeps, signIn: SignInService) {
   let waiting = 0;
 
   const sendReset = async (email: string, remoteAddress: string): Promise<void> => {
-    if (!(await sendsMail(deps))) return;
+    if (reachable(email) === undefined || !(await sendsMail(deps))) return;
     const nowMs = clock.now();
     const secret = newSecret();
-    const isStored = await database.execute(requestResetOperation, {
+    const userId = await database.execute(requestResetOperation, {
       email,
       nowMs,
       name: limitedName(email),
       address: limitedAddress(remoteAddress),
       token: tokenRow(secret, { purpose: 'reset', byMail: true, nowMs }),
     });
-    if (!isStored) return;
+    if (userId === null) return;
     const text = resetText(linkOf(deps.baseUrl, 'reset', secret), nowMs);
-    await deps.mail.sendTo({ to: email, subject: 'Set a new password', text });
+    if (await deps.mail.sendTo({ to: email, subject: 'Set a new password', text })) return;
+    const why = 'The user marked an earlier email as spam. Create a link with postrider user reset-password.';
+    log.warn({ userId, why }, 'password reset email failed');
   };
 
   return {

@@ -142,15 +142,20 @@ export interface ResetRequest extends Attempt {
   token: Omit<NewToken, 'userId'>;
 }
 
-/** Stores a link for the user of this address, if there is one and not too many were requested; returns whether it did. */
+/**
+ * Stores a link for the user of this address, if there is one and not too many were requested; returns the user's id. Anyone can request a
+ * link, so it replaces only earlier ones of its kind: invitations and links that an operator passes on stay valid.
+ */
 export const requestResetOperation = operation(
   'users.requestReset',
   'write',
-  async (tx, { email, token, ...attempt }: ResetRequest): Promise<boolean> => {
-    if ('waitMs' in (await takeReset(tx, attempt))) return false;
+  async (tx, { email, token, ...attempt }: ResetRequest): Promise<string | null> => {
+    if ('waitMs' in (await takeReset(tx, attempt))) return null;
     const row = await tx.get<{ id: string }>('SELECT id FROM app_user WHERE email = ?', email);
-    if (row !== undefined) await putToken(tx, { ...token, userId: row.id });
-    return row !== undefined;
+    if (row === undefined) return null;
+    await tx.run("DELETE FROM user_token WHERE user_id = ? AND purpose = 'reset' AND by_mail = 1", row.id);
+    await insertMany(tx, tokenTable, [{ ...token, userId: row.id }]);
+    return row.id;
   },
 );
 
