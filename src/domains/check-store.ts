@@ -6,8 +6,10 @@ import { change } from '../audit/audit.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import {
   DOMAIN_TRAIL,
+  type DomainKey,
   type DomainStatus,
   insertKeys,
+  isMarkedVerified,
   type NewKey,
   readDomains,
   type SenderDomain,
@@ -29,8 +31,11 @@ const WAITED_FOR_MS = 86_400_000;
 
 interface CheckRecord {
   id: string;
-  status: DomainStatus;
+  /** The status that the DNS record calls for; null if it leaves the status unchanged. */
+  status: 'verified' | 'failing' | null;
   nowMs: number;
+  /** What the check is based on; without it, the check is recorded even if the domain has changed. */
+  basis?: CheckBasis;
   keys: KeyFinding[];
   /** Whether its return path points to Postrider; null if the lookup failed, which leaves the stored value unchanged. */
   isReturnPath: boolean | null;
@@ -40,18 +45,57 @@ interface CheckRecord {
   tracking?: TrackingState | null | undefined;
 }
 
-/** Records a check. A domain that starts to fail gets a notice; a healthy domain loses its pending notice. */
+export interface CheckBasis {
+  /** When its first lookup started. */
+  startedMs: number;
+  /** The keys whose records it looked up. */
+  keys: readonly DomainKey[];
+}
+
+/** The result of recording a check: the status of the domain from now on. */
+export type RecordedCheck = DomainStatus | 'keys-changed' | 'deleted';
+
+function keysInUse(keys: readonly DomainKey[]): string {
+  const inUse = keys.filter(({ state }) => state !== 'retired');
+  return inUse
+    .map(({ selector, state }) => `${selector} ${state}`)
+    .sort()
+    .join();
+}
+
+/** Returns whether a check that started later has been recorded. A time after now was stored before the clock was set back. */
+function isOutdated({ startedMs }: CheckBasis, { checkedAt }: SenderDomain, nowMs: number): boolean {
+  return checkedAt !== null && checkedAt > startedMs && checkedAt <= nowMs;
+}
+
+function statusAfter(domain: SenderDomain, status: CheckRecord['status']): DomainStatus {
+  if (status === 'verified') return 'verified';
+  const stays = status === null || domain.status === 'pending' || isMarkedVerified(domain);
+  return stays ? domain.status : status;
+}
+
+/**
+ * Records a check, unless the domain has other keys by now, or a later check was recorded. The status follows from the domain as it is now:
+ * an operator may have marked it as verified during the check. A domain that starts to fail gets a notice; a healthy domain loses its
+ * pending notice.
+ */
 export const recordCheckOperation = change(
   'domains.recordCheck',
-  async (tx, { id, status, nowMs, keys, isReturnPath, promotes, tracking }: CheckRecord): Promise<void> => {
+  async (tx, check: CheckRecord): Promise<RecordedCheck> => {
+    const { id, nowMs, basis, keys, isReturnPath, promotes, tracking } = check;
     await tx.get(`SELECT 1 AS found FROM domain WHERE id = ? ${locked(tx)}`, id);
+    const [domain] = await readDomains(tx, 'WHERE id = ?', id);
+    if (domain === undefined) return 'deleted';
+    if (basis !== undefined && keysInUse(basis.keys) !== keysInUse(domain.keys)) return 'keys-changed';
+    if (basis !== undefined && isOutdated(basis, domain, nowMs)) return domain.status;
+    const status = statusAfter(domain, check.status);
     await tx.run(
       `UPDATE domain SET checked_at = ?,
          failing_since = CASE WHEN CAST(? AS TEXT) = 'failing' THEN coalesce(failing_since, CAST(? AS BIGINT)) END,
          notice = CASE WHEN CAST(? AS TEXT) = 'failing' AND status <> 'failing' THEN 'failing'
            WHEN CAST(? AS TEXT) <> 'failing' AND notice = 'failing' THEN NULL ELSE notice END,
          status = ? WHERE id = ?`,
-      nowMs,
+      basis?.startedMs ?? nowMs,
       status,
       nowMs,
       status,
@@ -84,7 +128,7 @@ export const recordCheckOperation = change(
     if (promotes) await promote(tx, id, nowMs);
     // Tracking hosts need proof of ownership: they are not stored for pending domains.
     const host = status === 'pending' ? null : tracking;
-    if (host === undefined) return;
+    if (host === undefined) return status;
     await tx.run(
       `UPDATE domain SET tracking = ?, tracking_changed_at = ? WHERE id = ? AND coalesce(tracking, '') <> ?`,
       host,
@@ -92,6 +136,7 @@ export const recordCheckOperation = change(
       id,
       host ?? '',
     );
+    return status;
   },
   { ...DOMAIN_TRAIL, action: 'domain.check' },
 );

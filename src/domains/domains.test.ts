@@ -9,6 +9,7 @@ import { foundAnswer } from '../../test/kit/fake-dns.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccountOperation } from '../accounts/store.ts';
 import type { Dns, DnsAnswer } from '../net/dns.ts';
+import { domainNoticesOperation } from './check-store.ts';
 import {
   addDomain,
   createDkimKeyring,
@@ -18,6 +19,7 @@ import {
   verifyDomain,
 } from './domains.ts';
 import { deleteDomainOperation, domainOperation } from './store.ts';
+import { rotateKeys } from './verify.ts';
 
 const HOST = 'mail.sender.test';
 
@@ -324,6 +326,76 @@ test('a domain that an operator verified stays verified until its record was fou
   const lost = await check();
   assert.deepEqual([lost.success, lost.status, lost.failingSince], [false, 'failing', clock.now()]);
   assert.doesNotMatch(lost.message, /operator/);
+});
+
+/** Checks of one domain, each with the DNS as it was when the check started, and with changes while its lookups are in progress. */
+async function overlappingChecks(t: TestContext) {
+  const rig = await setup(t);
+  const { database, clock, add } = rig;
+  const { domain } = await add('example.com');
+  const [rsa] = domain.keys;
+  const current = async () => (await database.execute(domainOperation, { id: domain.id, accountId: null }))!;
+  const check = async (isPublished: boolean, during: () => Promise<unknown> = async () => undefined) => {
+    const records = new Map<string, DnsAnswer<string[]>>();
+    if (isPublished) records.set(`${rsa!.selector}._domainkey.example.com`, foundAnswer([rsa!.publicKey]));
+    const dns = scriptedDns(records);
+    let isFirst = true;
+    const resolveTxt: Dns['resolveTxt'] = async (name) => {
+      const found = await dns.resolveTxt(name);
+      if (isFirst) {
+        isFirst = false;
+        clock.advance(1_000);
+        await during();
+        clock.advance(1_000);
+      }
+      return found;
+    };
+    clock.advance(1_000);
+    const checked = await verifyDomain(
+      { database, clock, dns: { ...dns, resolveTxt }, sendingHost: HOST },
+      await current(),
+    );
+    assert.equal(checked.status, (await current()).status);
+    return checked.status;
+  };
+  const notices = async () => (await database.execute(domainNoticesOperation, 9)).map(({ kind }) => kind);
+  return { ...rig, domain, current, check, notices };
+}
+
+test('a domain that an operator marks as verified during a check stays verified', async (t) => {
+  const { add, check } = await overlappingChecks(t);
+  const mark = () => add('example.com', true);
+  assert.equal(await check(false, mark), 'verified', 'the check read it as pending');
+  assert.equal(await check(true), 'verified');
+  assert.equal(await check(false), 'failing');
+  assert.equal(await check(false, mark), 'verified', 'the check read it as failing');
+});
+
+test('of overlapping checks, the one that started last decides', async (t) => {
+  const { check, notices, current } = await overlappingChecks(t);
+  assert.equal(await check(true), 'verified');
+  assert.equal(await check(false, () => check(true)), 'verified', 'the earlier check ended last');
+  assert.deepEqual([await notices(), (await current()).failingSince], [[], null]);
+  let inner = Promise.resolve<unknown>(undefined);
+  const outer = check(true, async () => {
+    inner = check(false, () => outer);
+  });
+  assert.deepEqual([await outer, await inner], ['verified', 'failing'], 'the earlier check ended first');
+  assert.deepEqual(await notices(), ['failing']);
+});
+
+test('a check is recorded although the clock was set back since the previous one', async (t) => {
+  const { check, clock } = await overlappingChecks(t);
+  assert.equal(await check(true), 'verified');
+  clock.advance(-86_400_000);
+  assert.equal(await check(false), 'failing');
+});
+
+test('a check is made again if the keys were rotated in the meantime', async (t) => {
+  const { check, current, database, clock, secretKey } = await overlappingChecks(t);
+  const rotating = { database, clock, secretKey, isNoticed: false };
+  assert.equal(await check(true, async () => rotateKeys(rotating, await current())), 'verified');
+  assert.equal((await current()).keys.length, 4);
 });
 
 test('an internationalized domain is one domain in either spelling', async (t) => {

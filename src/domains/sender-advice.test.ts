@@ -9,7 +9,6 @@ import { createAccount } from '../accounts/accounts.ts';
 import { openDns } from '../net/dns.ts';
 import { recordCheckOperation } from './check-store.ts';
 import { addDomain, createSenderAdvice } from './domains.ts';
-import type { DomainStatus } from './store.ts';
 
 const HOST = 'mail.sender.example';
 const GOOD: FakeZone = {
@@ -39,7 +38,7 @@ test('advice covers missing or unpublished records, strict policies, and SPF fai
     for (const { message, remedy } of warnings) assert.match(`${message} ${remedy}`, /\..*\S$/);
     return warnings.map(({ code }) => code).sort();
   };
-  const check = (status: DomainStatus, isPublished: boolean) => {
+  const check = (status: 'verified' | 'failing', isPublished: boolean) => {
     const found = [{ selector: keys[0]!.selector, isPublished, isEverywhere: isPublished }];
     return database.execute(recordCheckOperation, {
       id,

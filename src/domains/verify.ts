@@ -23,13 +23,14 @@ import { seal } from '../base/seal.ts';
 import { limitReached } from '../limits/limits.ts';
 import { generateDkimKeys } from '../mail/compose/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
-import { recordCheckOperation, rotateKeysOperation } from './check-store.ts';
+import { type RecordedCheck, recordCheckOperation, rotateKeysOperation } from './check-store.ts';
 import { type CheckedRecord, checkRecords, type DnsRecord, type LookUpDeps } from './dns-records.ts';
 import {
   addDomainOperation,
   type DkimAlgorithm,
   type DomainStatus,
   domainByNameOperation,
+  domainOperation,
   isDeciding,
   isMarkedVerified,
   type NewKey,
@@ -144,21 +145,44 @@ interface Verification {
   records: DnsRecord[];
 }
 
-/**
- * Checks the DNS, records the result, and describes in one sentence what to do. If only some servers of the zone have the record, the
- * status is unchanged. The next keys sign once every server has had theirs for an hour, or immediately when one has it and the current
- * record is missing. Postrider waits up to a day for a server that does not respond; the hour of the other servers starts after that.
- */
+/** How often a check is made again if the keys of the domain were changed during the check. */
+const MOST_CHECKS = 3;
+
+/** Checks the DNS, records the result, and describes in one sentence what to do. */
 export async function verifyDomain(verifying: Verifying, domain: SenderDomain): Promise<Verification> {
+  const { database } = verifying;
+  let current = domain;
+  for (let checks = 1; ; checks += 1) {
+    const { recorded, ...checked } = await checkOnce(verifying, current);
+    if (recorded === 'deleted') return { ...checked, status: current.status };
+    if (recorded !== 'keys-changed') {
+      domainChanged(database, { accountId: domain.accountId, domainId: domain.id });
+      return { ...checked, status: recorded };
+    }
+    const changed = await database.execute(domainOperation, { id: domain.id, accountId: null });
+    if (changed === null || checks === MOST_CHECKS) return { ...checked, status: current.status };
+    current = changed;
+  }
+}
+
+/**
+ * If only some servers of the zone have the record, the status is unchanged. The next keys sign once every server has had theirs for an
+ * hour, or immediately when one has it and the current record is missing. Postrider waits up to a day for a server that does not respond;
+ * the hour of the other servers starts after that.
+ */
+async function checkOnce(
+  verifying: Verifying,
+  domain: SenderDomain,
+): Promise<Omit<Verification, 'status'> & { recorded: RecordedCheck }> {
+  const { database, clock } = verifying;
+  const startedMs = clock.now();
   const found = await checkRecords(domain, verifying);
   const present = found.find(({ key }) => key !== undefined && isDeciding(key));
   if (!present) throw new Error(`domain ${domain.id} has no RSA key`);
-  const { database, clock } = verifying;
   const nowMs = clock.now();
   const next = found.find(({ key }) => key?.state === 'next' && key.algorithm === 'rsa');
   const promotes = next?.isEverywhere === true && (isGone(present) || shownForMs(next, nowMs) >= SHOWN_MS);
   const decisive = promotes ? next : present;
-  const status = statusAfter(domain, decisive);
   const keys = found.flatMap(({ key, record, isSomewhere, isEverywhere, unanswered = [] }) => {
     if (!key) return [];
     const isPublished = record.status === 'verified';
@@ -173,22 +197,20 @@ export async function verifyDomain(verifying: Verifying, domain: SenderDomain): 
       },
     ];
   });
-  const isReturnPath = returnPathOf(found);
-  const changes = changedBy(database, verifying.by ?? systemOrigin(nowMs));
-  const tracking = found.find(({ record }) => record.purpose === 'tracking')?.tracking;
-  await changes.execute(recordCheckOperation, {
-    id: domain.id,
-    status,
-    nowMs,
-    keys,
-    isReturnPath,
-    promotes,
-    tracking,
-  });
-  domainChanged(database, { accountId: domain.accountId, domainId: domain.id });
   const success = decisive.record.status === 'verified';
+  const changes = changedBy(database, verifying.by ?? systemOrigin(nowMs));
+  const recorded = await changes.execute(recordCheckOperation, {
+    id: domain.id,
+    status: success ? 'verified' : isGone(decisive) ? 'failing' : null,
+    nowMs,
+    basis: { startedMs, keys: domain.keys },
+    keys,
+    isReturnPath: returnPathOf(found),
+    promotes,
+    tracking: found.find(({ record }) => record.purpose === 'tracking')?.tracking,
+  });
   const message = success ? `${domain.domain} is verified.` : failureText(domain, decisive);
-  return { success, message, status, records: found.map(({ record }) => record) };
+  return { success, message, records: found.map(({ record }) => record), recorded };
 }
 
 function failureText(domain: SenderDomain, { record }: CheckedRecord): string {
@@ -213,11 +235,4 @@ function returnPathOf(found: readonly CheckedRecord[]): boolean | null {
 
 function isGone({ record, isSomewhere }: CheckedRecord): boolean {
   return !isSomewhere && (record.status === 'missing' || record.status === 'different');
-}
-
-function statusAfter(domain: SenderDomain, checked: CheckedRecord): DomainStatus {
-  const { status } = domain;
-  if (checked.record.status === 'verified') return 'verified';
-  if (status === 'pending' || isMarkedVerified(domain)) return status;
-  return isGone(checked) ? 'failing' : status;
 }
