@@ -211,18 +211,19 @@ export const dueRotationsOperation = operation(
 );
 
 export interface TrackingChange {
+  id: string;
   accountId: string;
   domain: string;
   state: TrackingState | null;
 }
 
-/** Tracking states that changed at or after this time. */
+/** Tracking states that changed at or after this time; from 0, the states of all domains. Deleted domains are omitted. */
 export const trackingChangesOperation = operation(
   'domains.trackingChanges',
   'read',
   (tx, sinceMs: number): Promise<TrackingChange[]> | TrackingChange[] =>
     tx.all<TrackingChange>(
-      'SELECT account_id AS "accountId", domain, tracking AS state FROM domain WHERE tracking_changed_at >= ?',
+      'SELECT id, account_id AS "accountId", domain, tracking AS state FROM domain WHERE tracking_changed_at >= ?',
       sinceMs,
     ),
 );

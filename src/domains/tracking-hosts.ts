@@ -4,7 +4,8 @@
  * served, because a broken link is worse than one with another host name. dns-records.ts checks this.
  *
  * All states are kept in memory and changes are read every five seconds, so composing a message needs no query. Changes of other processes
- * take effect then, too.
+ * take effect then, too. A domain that this process deletes is removed immediately or by the next read. One that another process deletes is
+ * removed within five minutes, when all states are read again.
  */
 import { isIP } from 'node:net';
 import type { Clock } from '../base/clock.ts';
@@ -14,10 +15,13 @@ import { startRounds } from '../base/rounds.ts';
 import { domainToAscii } from '../mail/address.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import type { Database } from '../storage/database.ts';
-import { trackingChangesOperation } from './check-store.ts';
-import { coveringDomains, type TrackingState } from './store.ts';
+import { type TrackingChange, trackingChangesOperation } from './check-store.ts';
+import { coveringDomains, domainOperation, type TrackingState } from './store.ts';
+import { onDomainChange } from './verify.ts';
 
 const READ_MS = 5_000;
+/** How often all states are read, because a deleted domain is not among the changes. */
+const READ_ALL_MS = 300_000;
 /** Includes changes whose transaction ended late or whose clock differs. */
 const OVERLAP_MS = 30_000;
 const PROBE_MS = 10_000;
@@ -65,23 +69,64 @@ export function openTrackingHosts(options: {
 }): TrackingHosts {
   const { database, clock, log, baseUrl } = options;
   /** By account and domain. */
-  const known = new Map<string, { domain: string; state: TrackingState }>();
+  const known = new Map<string, { id: string; domain: string; state: TrackingState }>();
+  /** The key in `known` by domain id. */
+  const keys = new Map<string, string>();
+  /** Ids of known domains that this process changed or deleted. */
+  const changedIds = new Set<string>();
   let readToMs = 0;
+  let allReadAtMs = Number.NEGATIVE_INFINITY;
+  let isStopped = false;
+
+  const remove = (id: string): void => {
+    const key = keys.get(id);
+    if (key !== undefined && known.get(key)?.id === id) known.delete(key);
+    keys.delete(id);
+  };
+
+  const apply = ({ id, accountId, domain, state }: TrackingChange): void => {
+    if (state === null) {
+      remove(id);
+      return;
+    }
+    const key = `${accountId} ${domain}`;
+    known.set(key, { id, domain, state });
+    keys.set(id, key);
+  };
+
+  const removeDeleted = async (): Promise<void> => {
+    for (const id of changedIds) {
+      changedIds.delete(id);
+      if ((await database.execute(domainOperation, { id, accountId: null })) === null) remove(id);
+    }
+  };
+
   const rounds = startRounds({
     name: 'hosts of links',
     everyMs: READ_MS,
     log,
     round: async () => {
       const nowMs = clock.now();
-      const changes = await database.execute(trackingChangesOperation, Math.max(0, readToMs - OVERLAP_MS));
-      for (const { accountId, domain, state } of changes) {
-        const key = `${accountId} ${domain}`;
-        if (state) known.set(key, { domain, state });
-        else known.delete(key);
+      const readsAll = nowMs < readToMs || nowMs - allReadAtMs >= READ_ALL_MS;
+      const sinceMs = readsAll ? 0 : Math.max(0, readToMs - OVERLAP_MS);
+      const changes = await database.execute(trackingChangesOperation, sinceMs);
+      if (readsAll) {
+        known.clear();
+        keys.clear();
+        allReadAtMs = nowMs;
       }
+      for (const one of changes) apply(one);
       readToMs = nowMs;
+      await removeDeleted();
     },
   });
+
+  onDomainChange(database, ({ domainId }) => {
+    if (isStopped || !keys.has(domainId)) return;
+    changedIds.add(domainId);
+    void rounds.run();
+  });
+
   return {
     read: rounds.run,
     urlOf: (accountId, fromDomain) => {
@@ -91,6 +136,9 @@ export function openTrackingHosts(options: {
       return found === undefined ? undefined : trackingUrl(baseUrl, found)?.url;
     },
     names: () => [...new Set([...known.values()].map(({ domain }) => trackingHostOf(domain)))],
-    stop: rounds.stop,
+    stop: async () => {
+      isStopped = true;
+      await rounds.stop();
+    },
   };
 }
