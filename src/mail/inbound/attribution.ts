@@ -118,11 +118,13 @@ const TIME = /(?<!\d)\d{1,2}\s?(?:[:.٫hH時时点]\s?\d{2}|시|点|時|[AaPp]\.
 /** The limits of RFC 5321 §4.5.3.1; they keep long words without an address cheap. */
 const ADDRESS = /[^\s<>()[\]"',;:]{1,64}@[^\s<>()[\]"',;:]{1,255}[\p{L}\p{N}]/u;
 /** A name and an address in brackets, or an address alone, at the start. */
-const NAME_AND_ADDRESS_FIRST = /^[^:<>@]{0,120}[<([]+(?:mailto:)?[^\s<>()]+@[^\s<>()]+|^[^\s<>()@]+@[^\s<>()@]+\s/u;
-const ADDRESS_LAST = /[<([]\s?(?:mailto:)?[^\s<>()]+@[^\s<>()]+\s?[>)\]]+$/u;
+const NAME_AND_ADDRESS_FIRST =
+  /^[^:<>@]{0,120}[<([]{1,3}(?:mailto:)?[^\s<>()]{1,255}@[^\s<>()]+|^[^\s<>()@]+@[^\s<>()@]+\s/u;
+const ADDRESS_LAST = /[<([]\s?(?:mailto:)?[^\s<>()]{1,255}@[^\s<>()@]{1,255}\s?[>)\]]{1,3}$/u;
 const DATE_FIRST = /^[("]?\d/;
 const DASHES_FIRST = /^[-–—_=*]{2,}\s*/;
-const DASHES_LAST = /\s*[-–—_=*]{2,}$/;
+const DASHES_LAST = /\s*(?<![-–—_=*])[-–—_=*]{2,}$/;
+const COLONS_LAST = /(?<![\s:：])[\s:：]+$/;
 /** "Shop wrote", "Ann B. Smith schrieb": a name and the verb, nothing else. */
 const NAME_WORDS = /^["“«„]?\p{Lu}[\p{L}\p{M}.'’-]*(?: [\p{Lu}"“«„][\p{L}\p{M}.'’-]*){0,4}["”»“]?$/u;
 
@@ -155,7 +157,7 @@ function evidenceOf(line: string): Evidence {
     .replace(/[:：]$/, '')
     .replace(DASHES_LAST, '')
     .trim();
-  const text = inner.replace(/[\s:：]+$/, '');
+  const text = inner.replace(COLONS_LAST, '');
   const opensAsDate = DATE_FIRST.test(text) || weekdayFirst.test(text);
   const hasAddress = ADDRESS.test(text);
   const withoutDates = text.replace(NUMERIC_DATE, ' ');

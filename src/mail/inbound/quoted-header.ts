@@ -16,9 +16,10 @@ for (const kind of Object.keys(HEADER_LABELS) as Kind[]) {
   for (const label of HEADER_LABELS[kind]) if (!kinds.has(lower(label))) kinds.set(lower(label), kind);
 }
 
-const BETWEEN_DASHES = /^[-_=—–*~]{2,}\s*(\S.{0,80}?)\s*[-_=—–*~]{2,}[:：]?$/;
+/** The first dashes are read once, to their end: otherwise a line of dashes takes quadratic time. */
+const BETWEEN_DASHES = /^[-_=—–*~]{2,}(?![-_=—–*~])\s*(\S.{0,80}?)\s*[-_=—–*~]{2,}[:：]?$/;
 /** Yahoo writes the separator and fields in one line. */
-const DASHES_AND_FIELDS = /^[-_=—–*~]{2,}\s*(\S.{0,80}?)\s*[-_=—–*~]{2,}\s+(\S.*[:：].*)$/;
+const DASHES_AND_FIELDS = /^[-_=—–*~]{2,}(?![-_=—–*~])\s*(\S.{0,80}?)\s*[-_=—–*~]{2,}\s+(\S.*[:：].*)$/;
 /** `From: Shop`, `*From:* Shop`, `De : Shop`, and the table of NetEase: `| From | Shop |`. */
 const LABEL = /^(?:\|\s*)?[*_]{0,2}([^\s:：|*][^:：|*]{0,30}?)[*_]{0,2}\s?(?:[:：]\s?[*_]{0,2}|\|)\s?(.*)$/;
 const MOST_LINES = 24;

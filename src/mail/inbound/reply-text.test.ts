@@ -201,3 +201,20 @@ test('takes linear time for repeated patterns', () => {
   const [short, long] = [timeOf(2_000), timeOf(20_000)];
   assert.ok(long < 100 * (short + 5), `${short} ms, ${long} ms`);
 });
+
+test('lines of repeated characters are read in linear time', () => {
+  const repeat = (piece: string): string => piece.repeat(900 / piece.length);
+  const lines = [
+    `${repeat('-')}x`,
+    `1 ${repeat('-')}x:`,
+    `1${repeat('[')}`,
+    `1 ${repeat('[a@')}`,
+    `1 a@b.de ${repeat(': ')}x:`,
+    `1${repeat('[')} a@b.de wrote:`,
+  ];
+  const start = process.cpuUsage();
+  for (const line of lines) replyText(`${line}\n`.repeat(50));
+  const { user, system } = process.cpuUsage(start);
+  // Half a second on an idle machine. Quadratic time per line would take half a minute.
+  assert.ok(user + system < 6_000_000, `${user + system} µs`);
+});
