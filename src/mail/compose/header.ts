@@ -34,7 +34,8 @@ function assertClean(name: string, value: string): void {
 /** Folds ASCII text at its spaces; the first line starts at `column`. */
 export function fold(text: string, column: number): string {
   if (column + text.length <= PREFERRED_LINE) return text;
-  const words = text.match(/[ \t]*[^ \t]+/g) ?? [];
+  // A match starts only where spaces start, so that each run of spaces is read once.
+  const words = text.match(/(?<![ \t])[ \t]*[^ \t]+/g) ?? [];
   let out = '';
   let width = column;
   for (const word of words) {

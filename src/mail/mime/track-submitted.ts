@@ -91,7 +91,7 @@ function base64Body(raw: Buffer): CodedBody | undefined {
   const written = text.replace(/[ \t\r\n]+/g, '');
   if (written.length % 4 !== 0 || !BASE64.test(written)) return undefined;
   const bytes = Buffer.from(written, 'base64');
-  const trailingSpace = /[ \t\r\n]*$/.exec(text)![0];
+  const trailingSpace = text.slice(text.trimEnd().length);
   return {
     bytes,
     edited: (edits) => {
