@@ -30,3 +30,8 @@ test('only the first of a million short lines are included', async () => {
   assert.match(text!, /^Your code is 123456\.\r?\na\r?\n/);
   assert.ok(text!.length < 400_000);
 });
+
+test('a link that is followed by much punctuation is found in linear time', async () => {
+  const { links } = await timed(`${HEAD}\r\nhttps://a.test/x${','.repeat(300_000)}y https://b.test/.,!\r\n`);
+  assert.deepEqual([links.length, links[1]], [2, 'https://b.test/']);
+});

@@ -58,12 +58,15 @@ function withoutLastLineEnd(part: string | undefined): string | null {
 
 const ENTITIES: Record<string, string> = { '&amp;': '&', '&#38;': '&', '&quot;': '"', '&#39;': "'" };
 
+/** Starts only after another character, so that each run of punctuation is read once. */
+const PUNCTUATION_LAST = /(?<![.,;:!?])[.,;:!?]+$/;
+
 function linksOf(html: string, text: string): string[] {
   const found = new Set<string>();
   for (const [, quoted, single, bare] of html.matchAll(/\bhref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/gi)) {
     const link = (quoted ?? single ?? bare ?? '').trim();
     found.add(link.replace(/&(?:amp|#38|quot|#39);/g, (entity) => ENTITIES[entity]!));
   }
-  for (const [link] of text.matchAll(/\bhttps?:\/\/[^\s<>"'\])]+/gi)) found.add(link.replace(/[.,;:!?]+$/, ''));
+  for (const [link] of text.matchAll(/\bhttps?:\/\/[^\s<>"'\])]+/gi)) found.add(link.replace(PUNCTUATION_LAST, ''));
   return [...found].filter((link) => /^(?:https?|mailto):/i.test(link)).slice(0, MOST_FOUND);
 }
