@@ -74,7 +74,8 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
     const request = { nowMs: clock.now(), leaseMs: 60_000, limit: 100, quarantined: false, overQuota: [] };
     return (await database.execute(claimOperation, request)).jobs;
   };
-  const deliver = async (jobs: DeliveryJob[]): Promise<void> => {
+  /** `returnPath`: the local part in MAIL FROM of the transaction. */
+  const deliver = async (jobs: DeliveryJob[], returnPath = 'x'): Promise<void> => {
     const settled = jobs.map(({ seq, fence, mode, messageId, emailSeq, retain }) => ({
       seq,
       fence,
@@ -85,7 +86,7 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
       retain,
       atMs: clock.now(),
       attempts: 1,
-      attempt: null,
+      attempt: { ...ATTEMPT, dialogue: dialogueWith(returnPath) },
       to: 'delivered' as const,
       nextAttemptAtMs: null,
       suppress: null,
@@ -124,6 +125,27 @@ async function rig(dialect: Dialect = 'sqlite', nodes = 1) {
   return { lines, clock, mail, claim, deliver, receive, last, types, suppressed, counted, metrics };
 }
 
+const ATTEMPT = {
+  time: '2026-11-23T09:00:00.000Z',
+  durationMs: 12,
+  host: 'mx.example',
+  address: '192.0.2.1',
+  tls: null,
+  reply: '250 2.0.0 OK',
+  outcome: 'delivered' as const,
+};
+
+/** The dialogue of a transaction with this return path. */
+function dialogueWith(local: string) {
+  const lines = [
+    { direction: 'C' as const, text: `MAIL FROM:<${local}@bounces.example> SIZE=70000` },
+    { direction: 'S' as const, text: '250 2.1.0 OK' },
+  ];
+  return lines.map((line, index) => ({ atMs: index, ...line }));
+}
+
+const sharedPath = (messageId: string): string => tokens.make('bounce', { messageId, isShared: true }, Date.now());
+
 function returnPath(messageId: string, isShared = false): Use {
   return { kind: 'return-path', copy: { messageId, isShared, day: Math.floor(Date.now() / DAY_MS) } };
 }
@@ -136,8 +158,8 @@ for (const dialect of DIALECTS)
   test(`duplicate bounces, delays, and complaints at two nodes are recorded once (${dialect})`, async () => {
     const r = await rig(dialect, 2);
     const { headerMessageId, ids } = await r.mail('ann@example.com', 'bob@example.com', 'eve@example.com');
-    await r.deliver(await r.claim());
     const [ann, bob, eve] = ids as [string, string, string];
+    await r.deliver(await r.claim(), sharedPath(ann));
     const twice = [returnPath(ann, true), returnPath(ann, true)];
     await r.receive(deliveryReport({ recipient: 'ann@example.com', headerMessageId }), twice);
     const delayed = { recipient: 'bob@example.com', action: 'delayed', status: '4.4.1' } as const;
@@ -160,6 +182,36 @@ for (const dialect of DIALECTS)
     const deliveryDelay = await r.last(bob, 'deliveryDelay');
     assert.deepEqual([deliveryDelay.late, deliveryDelay.kind, deliveryDelay.nextAttemptAt], [true, 'soft', undefined]);
     assert.match(await r.metrics.text(), /^postrider_messages_bounced_total\{mode="live"\} 1$/m);
+  });
+
+for (const dialect of DIALECTS)
+  test(`a shared return path is about the recipients of its transaction only (${dialect})`, async () => {
+    const r = await rig(dialect);
+    const to = ['x@evil.example', 'y@evil.example', 'ceo@bank.example', 'cfo@bank.example'];
+    const { headerMessageId, ids } = await r.mail(...to);
+    const [x, y, ceo, cfo] = ids as [string, string, string, string];
+    const jobs = await r.claim();
+    const jobsOf = (...wanted: string[]) => jobs.filter(({ messageId }) => wanted.includes(messageId));
+    const bounce = (recipient: string) => deliveryReport({ recipient, headerMessageId });
+    await r.deliver(jobsOf(x, y), sharedPath(x));
+    await r.deliver(jobsOf(ceo, cfo), sharedPath(ceo));
+    await r.receive(bounce('ceo@bank.example'), [returnPath(x, true)]);
+    const complaint = feedbackReport({ recipient: 'cfo@bank.example', headerMessageId });
+    await r.receive(complaint, [returnPath(x, true)]);
+    const quoted = `Return-Path: <${sharedPath(x)}@bounces.example>`;
+    await r.receive(feedbackReport({ recipient: 'ceo@bank.example', headerMessageId, quoted }), [ABUSE]);
+    assert.deepEqual(await r.suppressed(), []);
+    assert.deepEqual(
+      [await r.types(ceo), await r.types(cfo)],
+      [
+        ['Send', 'Delivery'],
+        ['Send', 'Delivery'],
+      ],
+    );
+
+    await r.receive(bounce('y@evil.example'), [returnPath(x, true)]);
+    await r.receive(bounce('cfo@bank.example'), [returnPath(ceo, true)]);
+    assert.deepEqual(await r.suppressed(), ['cfo@bank.example bounce', 'y@evil.example bounce']);
   });
 
 test('unproven reports, reports about other mail, and other reports change nothing and are counted', async () => {
@@ -190,17 +242,20 @@ test('unproven reports, reports about other mail, and other reports change nothi
 
 test('a bounce waits for the delivery to be recorded, and one for a queued message is ignored', async () => {
   const r = await rig();
-  const { headerMessageId, ids } = await r.mail('ann@example.com');
-  const [ann] = ids as [string];
-  const jobs = await r.claim();
-  const bounce = deliveryReport({ recipient: 'ann@example.com', headerMessageId });
-  await r.receive(bounce, [returnPath(ann)], 0);
-  await waitUntil('the message to be deferred', () =>
-    r.lines.some((line) => line.includes('inbound message deferred')),
-  );
-  await r.deliver(jobs);
-  r.clock.advance(70_000);
-  await waitUntil('the bounce', async () => (await r.types(ann)).includes('Bounce'));
+  for (const isShared of [false, true]) {
+    const recipient = `ann${isShared}@example.com`;
+    const { headerMessageId, ids } = await r.mail(recipient);
+    const [ann] = ids as [string];
+    const jobs = await r.claim();
+    r.lines.splice(0);
+    await r.receive(deliveryReport({ recipient, headerMessageId }), [returnPath(ann, isShared)], 0);
+    await waitUntil('the message to be deferred', () =>
+      r.lines.some((line) => line.includes('inbound message deferred')),
+    );
+    await r.deliver(jobs, sharedPath(ann));
+    r.clock.advance(70_000);
+    await waitUntil('the bounce', async () => (await r.types(ann)).includes('Bounce'));
+  }
 
   const other = await r.mail('bob@example.com');
   const [bob] = other.ids as [string];

@@ -106,7 +106,7 @@ const LEFT: ReadonlySet<SentCopy['status']> = new Set(['delivered', 'bounced', '
 export type ComplaintProof = 'copy' | 'transaction' | 'message-id';
 
 export interface ComplaintContext {
-  /** The copies of the token, or those with the Message-ID in the report. */
+  /** The copies in the transactions of the token, or those with the Message-ID in the report. */
   copies: readonly SentCopy[];
   proof: ComplaintProof;
   /** Name that the reporting server gives itself. */

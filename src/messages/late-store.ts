@@ -29,8 +29,11 @@ export interface SentCopy {
   createdAt: number;
 }
 
-/** The copy whose id a token names, or with `isShared` all copies of its email; or all copies of mail with this Message-ID. */
-export type SentQuery = { messageId: string; isShared: boolean } | { headerMessageId: string };
+/**
+ * The copy whose id a token names; or, if several recipients share the token, the copies in its transactions, found by the local part of
+ * their return path; or all copies of mail with this Message-ID.
+ */
+export type SentQuery = { messageId: string; sharedReturnPath: string | null } | { headerMessageId: string };
 
 /** An email cannot have more copies; more emails with the same Message-ID are the sender's own doing. */
 const MOST_COPIES = 200;
@@ -52,9 +55,41 @@ export const findSentOperation = operation(
     const found: SentCopy[] = [];
     for (const { seq } of emails) found.push(...(await copiesOf(tx, seq)));
     const copies = found.slice(0, MOST_COPIES);
-    return 'messageId' in query && !query.isShared ? copies.filter((one) => one.messageId === query.messageId) : copies;
+    if ('headerMessageId' in query) return copies;
+    const { messageId, sharedReturnPath } = query;
+    if (sharedReturnPath === null) return copies.filter((one) => one.messageId === messageId);
+    return withReturnPath(tx, copies, sharedReturnPath);
   },
 );
+
+/**
+ * Returns the copies that a server accepted with this return path, according to the dialogue of their attempts. Other copies of the email
+ * are in other transactions, perhaps at another destination, whose recipients do not know this return path. A copy that is being sent right
+ * now is included, because the report may have arrived before the record of the attempt.
+ */
+async function withReturnPath(tx: Transaction, copies: readonly SentCopy[], localPart: string): Promise<SentCopy[]> {
+  const requested = rowset(tx, 'requested', { accountId: 'text', messageId: 'text' }, copies);
+  const attempts = await tx.all<{ messageId: string; record: string }>(
+    `SELECT message_id AS "messageId", record FROM attempt
+     WHERE (account_id, message_id) IN (SELECT requested.account_id, requested.message_id FROM ${requested.sql})`,
+    ...requested.params,
+  );
+  const accepted = new Set(
+    attempts.filter(({ record }) => isAcceptedWith(record, localPart)).map(({ messageId }) => messageId),
+  );
+  return copies.filter((copy) => copy.isBeingSent || accepted.has(copy.messageId));
+}
+
+/** An attempt can have transactions at several hosts; the last one decided it. */
+function isAcceptedWith(record: string, localPart: string): boolean {
+  if (!record.includes(localPart)) return false;
+  const { outcome, dialogue } = JSON.parse(record) as {
+    outcome: string;
+    dialogue: { direction: 'C' | 'S'; text: string }[];
+  };
+  const last = dialogue.findLast(({ direction, text }) => direction === 'C' && text.startsWith('MAIL FROM:'));
+  return outcome === 'delivered' && last !== undefined && last.text.startsWith(`MAIL FROM:<${localPart}@`);
+}
 
 /** Finds a message by its id alone, through its events. */
 async function emailOf(tx: Transaction, messageId: string): Promise<{ seq: number }[]> {

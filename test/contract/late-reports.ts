@@ -6,7 +6,7 @@ import { settleOperation } from '../../src/delivery/record/settle.ts';
 import { type Meaning, recordReportsOperation } from '../../src/inbound/report-store.ts';
 import { claimInboundOperation, storeInboundOperation } from '../../src/inbound/store.ts';
 import { findMessageOperation } from '../../src/messages/api-store.ts';
-import { findSentOperation, type LateResult } from '../../src/messages/messages.ts';
+import { type DeliveryJob, findSentOperation, type LateResult } from '../../src/messages/messages.ts';
 import { acceptOperation } from '../../src/send/acceptance.ts';
 import { suppressionsOperation } from '../../src/suppressions/store.ts';
 import { createEndpointOperation } from '../../src/webhooks/store.ts';
@@ -37,6 +37,12 @@ export async function leases(stage: Stage, count: number): Promise<NonNullable<M
   return jobs.map(({ seq, fence, mail }) => ({ seq, fence, inboundId: mail.id }));
 }
 
+/** Returns the settlement of a delivery with this MAIL FROM command. */
+function settledWith(stage: Stage, job: DeliveryJob, mailFrom: string) {
+  const one = settlement(stage, job);
+  return { ...one, attempt: { ...one.attempt!, dialogue: [{ atMs: 1, direction: 'C' as const, text: mailFrom }] } };
+}
+
 export const late: Scenario = async (stage) => {
   const accountId = stage.id('acc');
   const mail = acceptance(stage, {
@@ -64,18 +70,25 @@ export const late: Scenario = async (stage) => {
     ['queued', 'queued', 'queued', 'queued'],
   );
   const { jobs } = await stage.act(claimOperation, claimRequest(stage));
-  const sending = await stage.act(findSentOperation, { messageId: ada, isShared: true });
+  const sending = await stage.act(findSentOperation, { messageId: ada, sharedReturnPath: 'b+ada' });
   assert.deepEqual(
     sending.map((one) => one.isBeingSent),
     [true, true, true, true],
   );
   const delivered = jobs.filter((job) => job.messageId !== eve);
+  const returnPaths = { [ada]: 'b+ada', [bob]: 'b+ada', [kim]: 'b+kim' };
   await stage.act(
     settleOperation,
-    delivered.map((job) => settlement(stage, job)),
+    delivered.map((job) =>
+      settledWith(stage, job, `MAIL FROM:<${returnPaths[job.messageId]}@bounces.example> SIZE=70000`),
+    ),
   );
-  assert.equal((await stage.act(findSentOperation, { messageId: ada, isShared: false })).length, 1);
-  assert.equal((await stage.act(findSentOperation, { messageId: 'msg_none', isShared: true })).length, 0);
+  const found = async (messageId: string, sharedReturnPath: string | null) =>
+    (await stage.act(findSentOperation, { messageId, sharedReturnPath })).map((one) => one.messageId);
+  assert.deepEqual(await found(ada, null), [ada]);
+  assert.deepEqual(await found(ada, 'b+ada'), [ada, bob, eve].toSorted(), 'eve is still being sent');
+  assert.deepEqual(await found(ada, 'b+kim'), [kim, eve].toSorted());
+  assert.deepEqual(await found('msg_none', 'b+ada'), []);
   assert.equal((await stage.act(findSentOperation, { headerMessageId: `${headerMessageId}x` })).length, 0);
 
   const atMs = stage.nowMs + 10 * SECOND;

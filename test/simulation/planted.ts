@@ -258,7 +258,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
     file: 'inbound/report-handlers.ts',
     find: "    if (!claim) return ignored('unproven');",
     replace:
-      '    if (!claim) return resultsOfBounce(report, await database.execute(findSentOperation, { headerMessageId: report.mail.messageId! }), clock.now());',
+      '    if (!claim) return resultsOfBounce(report, await deps.database.execute(findSentOperation, { headerMessageId: report.mail.messageId! }), clock.now());',
     finds: /has a late Bounce that nobody reported/,
   },
   'a forged return-path token is accepted': {
