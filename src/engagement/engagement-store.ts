@@ -4,7 +4,7 @@
  */
 
 import type { Mode } from '../base/mode.ts';
-import { appendToTimeline } from '../messages/messages.ts';
+import { appendToTimeline, isUnfinished, type MessageStatus } from '../messages/messages.ts';
 import { locked, operation, type Transaction } from '../storage/operation.ts';
 import { findSuppression, suppress } from '../suppressions/suppressions.ts';
 import { clockOffsetOf } from '../work/work.ts';
@@ -149,13 +149,19 @@ export const trackOperation = operation(
   },
 );
 
-/** Before the delivery is recorded, only a bot in transit can have seen the message. */
+/**
+ * Returns whether only a scanner can have seen the message: it is being delivered, or was just delivered. A finished message without a
+ * delivery was resent: its links name the original.
+ */
 async function isWithinScan(tx: Transaction, { accountId, mode, messageId, nowMs }: TrackingRecord): Promise<boolean> {
-  const row = await tx.get<{ at: number }>(
-    `SELECT at FROM event WHERE message_id = ? AND account_id = ? AND mode = ? AND type = 'Delivery' LIMIT 1`,
-    messageId,
+  const row = await tx.get<{ status: MessageStatus; at: number | null }>(
+    `SELECT m.status, (SELECT e.at FROM event e
+       WHERE e.message_id = m.id AND e.account_id = m.account_id AND e.mode = m.mode AND e.type = 'Delivery' LIMIT 1) AS at
+     FROM message m WHERE m.account_id = ? AND m.mode = ? AND m.id = ?`,
     accountId,
     mode,
+    messageId,
   );
-  return row === undefined || nowMs - row.at < SCAN_MS;
+  if (row === undefined) return false;
+  return row.at === null ? isUnfinished(row.status) : nowMs - row.at < SCAN_MS;
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { PERSON, type RecipientPages, recipientPages } from '../../test/kit/recipient-pages.ts';
-import { rowsOf } from '../../test/kit/send-rig.ts';
+import { rowsOf, settle } from '../../test/kit/send-rig.ts';
 import { waitUntil } from '../../test/kit/wait-until.ts';
 import type { Mode } from '../base/mode.ts';
 
@@ -126,6 +126,16 @@ test('an open before or right after the delivery is marked as a scanner, except 
   assert.equal(await open('live', 1_999), true);
   assert.equal(await open('live', 2_000), false);
   assert.equal(await open('sandbox', 0), false);
+});
+
+test('an open of a resent message is not marked as a scanner, although its original was never delivered', async () => {
+  const { messageId, mail } = await sent({ html: '<p>x</p>', enableOpenTracking: true });
+  rig.clock.advance(1);
+  const event = { id: `evt_${messageId}`, type: 'Bounce' as const, detail: {} };
+  await settle(rig, messageId, { to: 'bounced', event });
+  await call('GET', /src="([^"]+)"/.exec(mail.html!)![1]!, { 'user-agent': PERSON });
+  const open = await waitUntil('the event', async () => (await eventsOf(messageId)).find((one) => one.type === 'Open'));
+  assert.equal(open.detail.open.machine, false);
 });
 
 test('repeated opens within a minute count once, bots do not hide people, and events are limited', async () => {
