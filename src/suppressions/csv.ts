@@ -79,6 +79,18 @@ function columnsOf(first: CsvLine): Columns & { named: boolean } {
   };
 }
 
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const WRITTEN_TIME = /^(\d{4}-\d{2}-\d{2})[T ](\S+?)(?: ?(Z|UTC|[+-]\d{2}(?::?\d{2})?))?$/i;
+
+/** Returns the Unix ms of an ISO 8601 date or time as other programs write it, in UTC if it has no zone; NaN for any other text. */
+function expiryMs(text: string): number {
+  if (DATE.test(text)) return isoTimeMs(`${text}T00:00:00Z`);
+  const [, date, time, zone = 'Z'] = WRITTEN_TIME.exec(text) ?? [];
+  if (date === undefined) return Number.NaN;
+  const [, sign, hours, minutes = '00'] = /^([+-])(\d{2}):?(\d{2})?$/.exec(zone) ?? [];
+  return isoTimeMs(`${date}T${time}${sign === undefined ? 'Z' : `${sign}${hours}:${minutes}`}`);
+}
+
 function readLine(line: CsvLine, columns: Columns, nowMs: number): Suppression | string {
   const cell = (index: number): string => line.cells[index]?.trim() ?? '';
   const address = parseAddress(cell(columns.email).replace(GUARDED, ''));
@@ -89,9 +101,8 @@ function readLine(line: CsvLine, columns: Columns, nowMs: number): Suppression |
     return `the reason must be one of: ${SUPPRESSION_REASONS.join(', ')}`;
   }
   const expiry = cell(columns.expiresAt);
-  // Dates alone, and times without a zone, are accepted too.
-  const expiresAt = expiry === '' ? null : isoTimeMs(expiry) || Date.parse(expiry);
-  if (Number.isNaN(expiresAt)) return 'expiresAt must be an ISO 8601 time';
+  const expiresAt = expiry === '' ? null : expiryMs(expiry);
+  if (Number.isNaN(expiresAt)) return 'expiresAt must be an ISO 8601 date or time, such as 2027-01-31T12:00:00Z';
   const email = sameAddressKey(address.value);
   return { email, reason: reason as SuppressionReason, sourceMessageId: null, expiresAt, createdAt: nowMs };
 }

@@ -267,6 +267,44 @@ test('reads lists without a header, with a BOM, quotes, and duplicates', async (
     assert.equal((await readSuppressions(text, 0)).ok, false);
 });
 
+test('an expiry is an ISO 8601 date or time, in UTC if it has no zone', async () => {
+  const read = (expiry: string) => readSuppressions(`email,expiresAt\na@x.com,${expiry}\n`, 0);
+  for (const [written, expiresAt] of [
+    ['', null],
+    ['2027-01-31', '2027-01-31T00:00:00.000Z'],
+    ['2027-01-31T12:00', '2027-01-31T12:00:00.000Z'],
+    ['2027-01-31 12:00:00', '2027-01-31T12:00:00.000Z'],
+    ['2027-01-31T12:00:00.5Z', '2027-01-31T12:00:00.500Z'],
+    ['2027-01-31 12:00:00 UTC', '2027-01-31T12:00:00.000Z'],
+    ['2027-01-31 12:00:00.123456+00', '2027-01-31T12:00:00.123Z'],
+    ['2027-01-31 12:00:00 +0200', '2027-01-31T10:00:00.000Z'],
+    ['2027-01-31T12:00:00-05:30', '2027-01-31T17:30:00.000Z'],
+  ] as const) {
+    const found = await read(written);
+    assert.ok(found.ok, written);
+    const [one] = found.value.suppressions;
+    assert.equal(one!.expiresAt, expiresAt === null ? null : Date.parse(expiresAt), written);
+  }
+  for (const written of [
+    '0',
+    '12',
+    '+1',
+    '2027',
+    'until 2027',
+    '01/02/2027',
+    '1 Feb 2027',
+    '2027-02-31',
+    '2027-01-31 25:00:00',
+    '2027-01-31T12:00:00 PST',
+    '1801310400',
+    'never',
+  ]) {
+    const found = await read(written);
+    assert.ok(!found.ok, written);
+    assert.match(JSON.stringify(found), /line 2/);
+  }
+});
+
 test('reading a long list yields to other work', async () => {
   let turns = 0;
   let isRead = false;
