@@ -68,6 +68,15 @@ test('a signature passes until the message is changed', async () => {
   assert.equal(await verified(signed().replace(/b=..../, 'b=####')), 'fail: bad signature');
 });
 
+test('a selector can contain underscores, a domain cannot', async () => {
+  for (const selector of ['_s', 's_1', 'a_.b_c']) {
+    const zone = { [`${selector}._domainkey.shop.example`]: { TXT: [keys.rsa.dnsValue] } };
+    assert.equal(await verified(signed({ s: selector }), { zone }), 'pass', selector);
+  }
+  assert.match(await verified(signed({ d: 'a_b.shop.example' })), /^neutral: /);
+  assert.match(await verified(signed({ s: 's_-' })), /^neutral: /);
+});
+
 test('a field that is listed once more than it occurs cannot be added', async () => {
   const added = (header: string): string => `Subject: Win\r\n${header}`;
   assert.equal(await verified(added(signed())), 'pass', 'the last field of a name is the signed one');

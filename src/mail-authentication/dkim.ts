@@ -44,7 +44,9 @@ export interface Signature {
 const REQUIRED = ['v', 'a', 'b', 'bh', 'd', 'h', 's'];
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 const DOMAIN = new RegExp(`^${LABEL}(?:\\.${LABEL})+$`);
-const SELECTOR = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`);
+/** Selectors of some senders contain an underscore, which other verifiers accept too; RFC 6376 §3.1 does not allow it. */
+const SELECTOR_LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?';
+const SELECTOR = new RegExp(`^${SELECTOR_LABEL}(?:\\.${SELECTOR_LABEL})*$`);
 const TIME = /^[0-9]{1,12}$/;
 const LENGTH = /^[0-9]{1,76}$/;
 const CANONICALIZATIONS = /^(simple|relaxed)(?:\/(simple|relaxed))?$/;
