@@ -102,6 +102,17 @@ test('charsets, encodings, and unusual structures are decoded', async () => {
   assert.match(lf.text ?? '', /hello/);
 });
 
+test('a text part with an empty file name is the text of the message', async () => {
+  for (const field of [
+    'Content-Type: text/plain; name=""',
+    "Content-Type: text/plain; name*=utf-8''",
+    'Content-Type: text/plain\r\nContent-Disposition: inline; filename=""',
+  ]) {
+    const { text, files } = await readMail(mailOf(field, '', 'hello'));
+    assert.deepEqual([text, files], ['hello', []], field);
+  }
+});
+
 test('file names never contain paths or control characters', async () => {
   const named = async (parameter: string) =>
     (await readMail(mailOf('Content-Type: application/pdf', `Content-Disposition: attachment; ${parameter}`, '', 'x')))

@@ -219,7 +219,9 @@ function partOf(content: Buffer, entity: Entity, unreadable: string[]): Part {
   };
   const type = parameterizedValue(fieldOf('content-type') ?? '');
   const disposition = parameterizedValue(fieldOf('content-disposition') ?? '');
-  const written = writtenFileName(disposition.parameters, 'filename') || writtenFileName(type.parameters, 'name');
+  // An empty name is no name.
+  const written =
+    writtenFileName(disposition.parameters, 'filename') || writtenFileName(type.parameters, 'name') || undefined;
   const encoding = transferEncodingOf(entity.encoding);
   if (encoding === undefined)
     unreadable.push(
