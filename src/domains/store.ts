@@ -360,12 +360,19 @@ export const domainsToCheckOperation = operation('domains.toCheck', 'read', (tx,
   readDomains(tx, 'ORDER BY id DESC LIMIT ?', limit),
 );
 
-/** Returns whether a name is the return path of any sender domain: `bounces.` and the domain. */
+/**
+ * Returns whether a name is the return path of a sender domain: `bounces.` and the domain. The domain must have been verified, and the last
+ * check must have found that the name points to Postrider. A failing domain keeps its return path, to which bounces of sent mail arrive.
+ */
 export const isReturnPathOperation = operation(
   'domains.isReturnPath',
   'read',
   async (tx, name: string): Promise<boolean> => {
     const domain = name.startsWith(RETURN_PATH_LABEL) ? name.slice(RETURN_PATH_LABEL.length) : '';
-    return (await tx.get('SELECT 1 AS found FROM domain WHERE domain = ? LIMIT 1', domain)) !== undefined;
+    const found = await tx.get(
+      `SELECT 1 AS found FROM domain WHERE domain = ? AND status <> 'pending' AND return_path_at IS NOT NULL LIMIT 1`,
+      domain,
+    );
+    return found !== undefined;
   },
 );

@@ -1,6 +1,7 @@
 /** Inbound messages: stored with their work, claimed, completed once, deferred, quarantined, kept, found, and removed with their blobs. */
 import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
+import { recordCheckOperation } from '../../src/domains/check-store.ts';
 import { addDomainOperation, isReturnPathOperation } from '../../src/domains/store.ts';
 import {
   findOperatorMailOperation,
@@ -32,7 +33,19 @@ export const inboundMail: Scenario = async (stage) => {
   await stage.act(createAccountOperation, { account, keys: [] });
   const domain = { id: stage.id('dom'), accountId: account.id, domain: 'returns.example', status: 'pending' } as const;
   await stage.act(addDomainOperation, { ...domain, nowMs, keys: [] });
-  assert.ok(await stage.act(isReturnPathOperation, 'bounces.returns.example'));
+  const isFound = () => stage.act(isReturnPathOperation, 'bounces.returns.example');
+  assert.equal(await isFound(), false, 'anyone can add a domain');
+  const check = { id: domain.id, nowMs, keys: [], promotes: false };
+  for (const [status, isReturnPath, expected] of [
+    ['pending', true, false],
+    ['verified', false, false],
+    ['verified', true, true],
+    ['failing', null, true],
+    ['failing', false, false],
+  ] as const) {
+    await stage.act(recordCheckOperation, { ...check, status, isReturnPath });
+    assert.equal(await isFound(), expected, `${status} ${isReturnPath}`);
+  }
   for (const name of ['shop.example', 'bounces.none.example', 'bounces.', ''])
     assert.equal(await stage.act(isReturnPathOperation, name), false);
   const accountId = stage.id('acc');
