@@ -84,10 +84,15 @@ async function world(t: { after(run: () => unknown): void }, dialect: Dialect = 
       writeFileSync(file, bytes);
     }
   };
+  /** Removes each blob. */
+  const lose = async (): Promise<void> => {
+    for await (const { key } of disk.list()) await disk.remove(key);
+  };
   return {
     begin,
     store,
     damage,
+    lose,
     clock,
     lines,
     reads: () => reads,
@@ -128,6 +133,21 @@ for (const dialect of DIALECTS) {
     assert.equal(w.lines.filter((line) => line.includes('is not what was written')).length, 2);
   });
 }
+
+test('missing content is read once, with an event for a route or quarantine for a report', async (t) => {
+  const w = await world(t);
+  const [mail] = [await w.store(ROUTE), await w.store(REPORT)];
+  await w.lose();
+  w.begin();
+  await waitUntil('both to be processed', async () => (await w.counted())?.length === 2);
+  assert.deepEqual(await w.counted(), [
+    'postrider_inbound_reports_total{result="unreadable"} 1',
+    'postrider_inbound_messages_total{outcome="event"} 1',
+  ]);
+  const { inbound } = JSON.parse((await w.find(mail))!.detail);
+  assert.deepEqual(inbound.unreadable, ['The complete message is unreadable: its stored content is missing.']);
+  assert.equal(w.reads(), 2);
+});
 
 test('unavailable content is retried for a week, then dropped', async (t) => {
   const w = await world(t);

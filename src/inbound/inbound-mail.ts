@@ -72,8 +72,8 @@ export interface Handler<F, L extends InboundLease | null = InboundLease> {
    */
   read(mail: InboundMail): Promise<F>;
   /**
-   * Returns the findings for a message whose content is corrupt, or was unavailable for a week; undefined (or no such function) quarantines
-   * it. `why` is the end of a sentence.
+   * Returns the findings for a message whose content is corrupt or missing, or was unavailable for a week; undefined (or no such function)
+   * quarantines it. `why` is the end of a sentence.
    */
   unreadable?(mail: InboundMail, why: string): Promise<F | undefined>;
   /**

@@ -112,7 +112,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
       return { seq, fence, kind: 'found', use, found: { lease: leaseOf(job), mail, finding } };
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
-      if (error instanceof BlobDamaged || job.attempts >= MOST_RETRIES)
+      if (error instanceof BlobDamaged || error instanceof ContentMissing || job.attempts >= MOST_RETRIES)
         return await this.#givenUp(mail, { job, error });
       const { clock, log, random } = this.#deps;
       const againAtMs = clock.now() + jitter(inboundDelayMs(job.attempts + 1), random());
@@ -125,9 +125,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
   async #givenUp(mail: InboundMail, { job, error }: { job: InboundJob; error: Unavailable }): Promise<Result> {
     const { id: inboundId, use } = mail;
     this.#deps.log.error({ inboundId, error: error.message }, 'inbound message cannot be read');
-    const why =
-      error instanceof BlobDamaged ? 'its stored content is corrupt' : 'its stored content was unavailable for a week';
-    const finding: unknown = await (this.#deps.handlers[use.kind] as Handler<unknown>).unreadable?.(mail, why);
+    const finding: unknown = await (this.#deps.handlers[use.kind] as Handler<unknown>).unreadable?.(mail, whyOf(error));
     if (finding === undefined) return this.#unread(job, null);
     const { seq, fence } = job;
     return { seq, fence, kind: 'found', use: use.kind, found: { lease: leaseOf(job), mail, finding } };
@@ -149,7 +147,7 @@ class InboundWork implements WorkKind<InboundItem, Result> {
   async #content({ content, blobKey, mail }: InboundJob): Promise<Buffer> {
     if (content) return Buffer.from(content.buffer, content.byteOffset, content.byteLength);
     const stored = blobKey === null ? undefined : await this.#deps.blobs.get(blobKey);
-    if (!stored) throw new Error(`the content of ${mail.id} is not stored`);
+    if (!stored) throw new ContentMissing(mail.id);
     return stored;
   }
 
@@ -184,6 +182,22 @@ class InboundWork implements WorkKind<InboundItem, Result> {
   }
 
   tick(): void {}
+}
+
+/** The blob of a message does not exist. */
+class ContentMissing extends Unavailable {
+  override name = 'ContentMissing';
+
+  constructor(inboundId: string) {
+    super(`the content of ${inboundId} is not stored`);
+  }
+}
+
+function whyOf(error: Unavailable): string {
+  if (error instanceof BlobDamaged) return 'its stored content is corrupt';
+  return error instanceof ContentMissing
+    ? 'its stored content is missing'
+    : 'its stored content was unavailable for a week';
 }
 
 function leaseOf({ seq, fence, mail }: InboundJob): InboundLease {
