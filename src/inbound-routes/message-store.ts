@@ -14,7 +14,7 @@ import type {
   removeRecordedOperation,
   storeKeptOperation,
 } from '../inbound/inbound.ts';
-import { sameAddressKey } from '../mail/address.ts';
+import { parseAddress, sameAddressKey } from '../mail/address.ts';
 import { batch, findOperation, operation, runWithin, type Transaction } from '../storage/operation.ts';
 import { insertMany, rowset, table } from '../storage/rows.ts';
 
@@ -115,11 +115,21 @@ async function repliedByReference(tx: Transaction, mail: ReadInbound): Promise<s
   for (const reference of mail.references) {
     const found = await messagesWith(tx, mail, reference);
     // If the email had several recipients, the message to the recipient who replies is preferred.
-    const sender = mail.envelopeFrom.toLowerCase();
-    const own = found.find(({ recipient }) => sender !== '' && recipient.toLowerCase() === sender) ?? found[0];
+    const own = sentTo(found, mail.envelopeFrom) ?? sentTo(found, addressOf(mail.headerFrom)) ?? found[0];
     if (own) return own.id;
   }
   return null;
+}
+
+/** Some servers rewrite the envelope sender, for example with SRS; the From header then still has the address of the sender. */
+function addressOf(headerFrom: string): string {
+  const from = parseAddress(headerFrom);
+  return from.ok ? from.value.address : '';
+}
+
+function sentTo<T extends { recipient: string }>(messages: readonly T[], address: string): T | undefined {
+  const key = sameAddressKey(address);
+  return address === '' ? undefined : messages.find(({ recipient }) => sameAddressKey(recipient) === key);
 }
 
 async function repliedMessage(tx: Transaction, mail: ReadInbound): Promise<string | null> {

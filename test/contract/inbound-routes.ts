@@ -198,6 +198,18 @@ export const mails: Scenario = async (stage) => {
   assert.deepEqual(removed, { count: 5, blobKeys: [] });
   assert.deepEqual(await stage.act(readEventsOperation, log), []);
   for (const { id } of mails) assert.equal(await bytesOf(id), undefined, 'the bytes are deleted with the record');
+
+  // The message to the recipient who replies, by the envelope sender or by the From header.
+  const bobsId = messages.find(({ recipient }) => recipient === 'bob@x.example')!.id;
+  for (const [envelopeFrom, headerFrom, inReplyTo] of [
+    ['SRS0=Hx=7=x.example=bob@relay.example', 'Bob <Bob@X.example>', bobsId],
+    ['"bob"@x.example', 'Ann <ann@x.example>', bobsId],
+    ['SRS0=Hx=7=x.example=ann@relay.example', 'ann@x.example', messageId],
+  ] as const) {
+    const reply = read(stage, { ...shared, envelopeFrom, headerFrom, references: [headerMessageId] });
+    await stage.act(simulateInboundOperation, { stored: { ...stored[3]!, id: reply.id, envelopeFrom }, mail: reply });
+    assert.equal((await stage.act(findInboundMessageOperation, reply.id))?.inReplyTo, inReplyTo, envelopeFrom);
+  }
 };
 
 /** Mail of a sandbox whose clock is 20 years ahead: shown with the time of that clock, and deleted by real time. */
