@@ -46,6 +46,12 @@ test('other patterns are rejected', () => {
 test('every address takes three lookups, by address, prefix, and domain', () => {
   assert.deepEqual(wantedLocals('Reply+AbC'), ['reply+abc', 'reply+*', '*']);
   assert.deepEqual(wantedLocals('reply+a+b'), ['reply+a+b', 'reply+*', '*']);
+  assert.deepEqual(wantedLocals('"a..b"')[0], 'a..b', 'quotes are not part of the address');
+  assert.deepEqual(wantedLocals('".a."')[0], '.a.');
+  assert.deepEqual(wantedLocals('"Support"')[0], 'support');
+  assert.deepEqual(wantedLocals('"s\\upport"')[0], 'support');
+  assert.deepEqual(wantedLocals('"Reply+a..b"'), ['reply+a..b', 'reply+*', '*']);
+  assert.deepEqual(wantedLocals('"a b"')[0], '"a b"', 'needs its quotes');
   const [exact, prefix, any] = wantedLocals('reply');
   assert.deepEqual([exact, any], ['reply', '*']);
   assert.ok(!parseMatch(`${prefix}@in.shop.example`).ok, 'no route matches the placeholder of a missing prefix');

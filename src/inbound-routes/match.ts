@@ -3,7 +3,7 @@
  * domain (`*@…`). Addresses are compared case-insensitively, domains as A-labels. An address takes precedence over a prefix, and a prefix
  * over a domain.
  */
-import { domainToAscii, parseAddress } from '../mail/address.ts';
+import { domainToAscii, parseAddress, sameAddressKey } from '../mail/address.ts';
 
 export interface Match {
   /** Lower case: the local part, `prefix+*`, or `*`. */
@@ -42,8 +42,15 @@ export function matchText({ local, domain }: Match): string {
 
 /** Returns the local parts of routes that match an address, the most specific first. Always three, so that every lookup costs the same. */
 export function wantedLocals(local: string): [exact: string, prefix: string, any: string] {
-  const lower = local.normalize('NFC').toLowerCase();
-  const plus = lower.indexOf('+');
+  const exact = withoutNeedlessQuotes(local.normalize('NFC').toLowerCase());
+  const plus = exact.indexOf('+');
   // Without a + the second one is a local part that no route can have.
-  return [lower, `${lower.slice(0, Math.max(0, plus))}${PREFIX_END}`, ANY];
+  return [exact, `${exact.slice(0, Math.max(0, plus))}${PREFIX_END}`, ANY];
+}
+
+/** A quoted local part names the same mailbox as the text in the quotes (RFC 5321 §4.1.2); senders must quote one such as `a..b`. */
+function withoutNeedlessQuotes(local: string): string {
+  if (!local.startsWith('"')) return local;
+  const key = sameAddressKey(`${local}@a.example`);
+  return key.slice(0, key.lastIndexOf('@'));
 }
