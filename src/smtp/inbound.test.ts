@@ -213,6 +213,24 @@ test('with little disk space bounces are accepted and mail for routes is deferre
   talker.destroy();
 });
 
+test('an empty message to a token is accepted', async () => {
+  const { port } = await rig.listen();
+  const talker = await openInbound(port);
+  const before = rig.accepted.length;
+  for (const recipient of [bounce, `${rig.words.unsubscribe}@bounces.example`, 'support@in.example']) {
+    assert.match(await bringMail(talker, recipient, ''), /^250 /, recipient);
+  }
+  assert.deepEqual(
+    rig.accepted.slice(before).map(({ content, blobKey, sizeBytes }) => [content?.length, blobKey, sizeBytes]),
+    [
+      [0, null, 0],
+      [0, null, 0],
+      [0, null, 0],
+    ],
+  );
+  talker.destroy();
+});
+
 test('an account over its hourly limit has mail deferred, and bounces are accepted', async () => {
   const findRoute = async () => ({ use: rig.route, maxBytes: 1_000_000, mailPerHour: 2 });
   const { port } = await rig.listen({ recipients: { findRoute } });

@@ -152,7 +152,7 @@ function beginData(port: InboundPort, dialogue: Dialogue): undefined {
         client: { address, helo: helo ?? '', tls: tlsProtocol },
       };
       const mails = recipients.map((taken) => {
-        const isWhole = receivedBytes <= wholeBytesOf(taken);
+        const isWhole = whole !== undefined && receivedBytes <= wholeBytesOf(taken);
         const { address: recipient, use } = taken;
         return {
           ...facts,
