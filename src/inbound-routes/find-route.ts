@@ -12,7 +12,7 @@ export function requiredDomainsOf(domain: string, nowMs: number): RequiredDomain
   return { names: coveringDomains(domain), failingAfterMs: nowMs - SENDS_WHILE_FAILING_MS };
 }
 
-/** Creates a function that returns whether a domain (A-labels) has active routes. */
+/** Creates a function that returns whether a domain (A-labels) has routes. */
 export function createHasRoutes({ database, clock }: { database: Database; clock: Clock }) {
   return (domain: string): Promise<boolean> =>
     database.execute(hasRoutesOperation, { domain, requiredDomains: requiredDomainsOf(domain, clock.now()) });
@@ -28,8 +28,9 @@ export function createFindRoute({ database, clock }: { database: Database; clock
       requiredDomains,
     });
     if (!found) return undefined;
-    const { accountId, routeId, maxBytes, limits } = found;
+    const { accountId, routeId, maxBytes, limits, accountStatus } = found;
     const { inboundMailPerHour: mailPerHour } = limitsOf(JSON.parse(limits) as SetLimits);
-    return { use: { kind: 'route', accountId, mode: 'live', routeId }, maxBytes, mailPerHour };
+    const use = { kind: 'route', accountId, mode: 'live', routeId } as const;
+    return { use, maxBytes, mailPerHour, isSuspended: accountStatus !== 'active' };
   };
 }

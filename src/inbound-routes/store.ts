@@ -313,11 +313,14 @@ export interface MatchedRoute {
   maxBytes: number;
   /** Limits that an operator has set for the account (JSON). */
   limits: string;
+  /** The status of the account. */
+  accountStatus: string;
 }
 
 /**
- * Returns the live routes for these addresses, with null for addresses without one. The same statement runs once per address, whether its
- * route exists, does not exist, or has an unverified domain, so the time does not reveal which addresses exist.
+ * Returns the live routes for these addresses, with null for addresses without one. Routes of active accounts take precedence over those of
+ * suspended ones. The same statement runs once per address, whether its route exists, does not exist, or has an unverified domain, so the
+ * time does not reveal which addresses exist.
  */
 export const matchRoutesOperation = batch(
   'inboundRoutes.match',
@@ -328,11 +331,11 @@ export const matchRoutesOperation = batch(
       const locals = wantedLocals(local);
       const verified = verifiedCondition('r.account_id', requiredDomains);
       const route = await tx.get<MatchedRoute>(
-        `SELECT r.id AS "routeId", r.account_id AS "accountId", r.max_bytes AS "maxBytes",
-           (SELECT a.limits FROM account a WHERE a.id = r.account_id) AS limits FROM inbound_route r
-         WHERE r.domain = ? AND r.local_part IN (?, ?, ?) AND r.mode = 'live'
-           AND EXISTS (SELECT 1 FROM account a WHERE a.id = r.account_id AND a.status = 'active') AND ${verified.sql}
-         ORDER BY CASE r.local_part WHEN ? THEN 0 WHEN ? THEN 1 ELSE 2 END, r.created_at LIMIT 1`,
+        `SELECT r.id AS "routeId", r.account_id AS "accountId", r.max_bytes AS "maxBytes", a.limits, a.status AS "accountStatus"
+         FROM inbound_route r JOIN account a ON a.id = r.account_id
+         WHERE r.domain = ? AND r.local_part IN (?, ?, ?) AND r.mode = 'live' AND ${verified.sql}
+         ORDER BY CASE a.status WHEN 'active' THEN 0 ELSE 1 END, CASE r.local_part WHEN ? THEN 0 WHEN ? THEN 1 ELSE 2 END,
+           r.created_at LIMIT 1`,
         domain,
         ...locals,
         ...verified.params,
@@ -344,15 +347,14 @@ export const matchRoutesOperation = batch(
   },
 );
 
-/** Returns whether the domain (A-labels) has active live routes. */
+/** Returns whether the domain (A-labels) has live routes, also of suspended accounts, whose mail is deferred. */
 export const hasRoutesOperation = operation(
   'inboundRoutes.hasRoutes',
   'read',
   async (tx, { domain, requiredDomains }: { domain: string; requiredDomains: RequiredDomains }): Promise<boolean> => {
     const verified = verifiedCondition('r.account_id', requiredDomains);
     const found = await tx.get(
-      `SELECT 1 AS found FROM inbound_route r WHERE r.domain = ? AND r.mode = 'live'
-         AND EXISTS (SELECT 1 FROM account a WHERE a.id = r.account_id AND a.status = 'active') AND ${verified.sql} LIMIT 1`,
+      `SELECT 1 AS found FROM inbound_route r WHERE r.domain = ? AND r.mode = 'live' AND ${verified.sql} LIMIT 1`,
       domain,
       ...verified.params,
     );

@@ -93,6 +93,8 @@ export interface InboundUse {
   maxBytes: number;
   /** For a route: maximum messages that its account accepts per hour. */
   mailPerHour?: number;
+  /** For a route: its account is suspended, so mail is deferred. */
+  isSuspended?: boolean;
 }
 
 /** Finds the inbound route for an address; called for every recipient, known or not. `domain` is in A-labels. */

@@ -213,6 +213,19 @@ test('with little disk space bounces are accepted and mail for routes is deferre
   talker.destroy();
 });
 
+test('mail for a route of a suspended account is deferred, and bounces are accepted', async () => {
+  let isSuspended = true;
+  const findRoute = async () => ({ use: rig.route, maxBytes: 1_000_000, isSuspended });
+  const { port } = await rig.listen({ recipients: { findRoute } });
+  const talker = await openInbound(port);
+  assert.match(await bringMail(talker, 'support@in.example'), /^RCPT: 451 4\.3\.2 /);
+  await talker.say('RSET');
+  assert.match(await bringMail(talker, bounce), /^250 /);
+  isSuspended = false;
+  assert.match(await bringMail(talker, 'support@in.example'), /^250 /);
+  talker.destroy();
+});
+
 test('an empty message to a token is accepted', async () => {
   const { port } = await rig.listen();
   const talker = await openInbound(port);

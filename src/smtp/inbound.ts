@@ -108,7 +108,7 @@ function take({ isScarce, hourly }: InboundPort, { dialogue, envelope, address, 
   const { recipients, sizeBytes } = envelope;
   if (taken === undefined) return refuseRecipient(dialogue, NOBODY);
   if (taken.use.kind === 'route') {
-    if (isScarce()) return refuse(dialogue, BUSY);
+    if (taken.isSuspended || isScarce()) return refuse(dialogue, BUSY);
     const { mailPerHour = Number.POSITIVE_INFINITY } = taken;
     if (hourly.isReached(taken.use.accountId, mailPerHour)) {
       dialogue.services.metrics.inboundRoutes['over-limit'].inc();

@@ -1,6 +1,6 @@
 /** Scenarios of inbound routes and their messages. */
 import assert from 'node:assert/strict';
-import { createAccountOperation } from '../../src/accounts/store.ts';
+import { createAccountOperation, setAccountOperation } from '../../src/accounts/store.ts';
 import { addDomainOperation } from '../../src/domains/store.ts';
 import { readEventPageOperation, readEventsOperation, searchEventsOperation } from '../../src/events/read-store.ts';
 import {
@@ -431,11 +431,18 @@ export const routes: Scenario = async (stage) => {
   assert.equal((await look('Reply+17'))?.routeId, prefixId);
   assert.equal((await look('any'))?.routeId, id);
   for (const domain of ['shop.example', 'localhost', '']) assert.equal(await look('any', domain), null);
+  assert.equal((await look('any'))?.accountStatus, 'active');
   const hasRoutes = (domain: string, name = 'shop.example') =>
     stage.act(hasRoutesOperation, { domain, requiredDomains: { names: [name], failingAfterMs: 0 } });
   assert.equal(await hasRoutes('in.shop.example'), true);
   assert.equal(await hasRoutes('shop.example'), false);
   assert.equal(await hasRoutes('in.shop.example', 'other.example'), false, 'of an unverified domain');
+  const kept = { id: accountId, plan: null, approvedEmailBytes: null, nowMs: stage.nowMs };
+  await stage.act(setAccountOperation, { ...kept, status: 'suspended' });
+  const suspended = await look('Reply+17');
+  assert.deepEqual([suspended?.routeId, suspended?.accountStatus], [prefixId, 'suspended']);
+  assert.equal(await hasRoutes('in.shop.example'), true);
+  await stage.act(setAccountOperation, { ...kept, status: 'active' });
   for (const local of ['reply+1', 'any'])
     await stage.act(matchSandboxRouteOperation, { accountId, local, domain: 'in.shop.example' });
   await stage.act(listRoutesOperation, { ...live, before: null, limit: 1 });
