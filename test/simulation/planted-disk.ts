@@ -4,7 +4,7 @@ import type { Planted } from './planted.ts';
 export const PLANTED_DISK: Readonly<Record<string, Planted>> = {
   'corrupt inbound mail is parsed forever': {
     file: 'inbound/worker.ts',
-    find: 'if (error instanceof BlobDamaged || job.attempts >= MOST_RETRIES)',
+    find: 'if (error instanceof BlobDamaged || error instanceof ContentMissing || job.attempts >= MOST_RETRIES)',
     replace: 'if (job.attempts < 0)',
     finds: /not come to its end/,
   },
