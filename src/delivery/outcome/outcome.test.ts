@@ -272,6 +272,48 @@ test('relay problems are internal, and authentication failures never bounce', ()
   assert.equal(classify({ stage: 'auth', local, relay: true }).kind, 'temporary');
 });
 
+test('a relay that suspends its client, or does not relay for it, bounces nothing and suppresses no address', () => {
+  const outcomeOf = (text: string, stage: SmtpStage = 'rcpt'): Outcome => {
+    const reply = parseReply(text);
+    assert.ok(reply);
+    return classify({ stage, reply, relay: true, recipient: RECIPIENT, sender: 'b+1@bounce.example' });
+  };
+  const ofClient = [
+    '550 Your account has been suspended',
+    '550 Account suspended',
+    '550 The account is suspended for non-payment',
+    '550 SMTP account disabled',
+    '550 This account has been disabled for outgoing mail',
+    '550 Authenticated user account locked due to abuse',
+    '550 5.1.1 user b+1@bounce.example suspended',
+    '550 Das Konto ist gesperrt',
+    '550 Ihr Konto wurde gesperrt',
+    '550 Votre compte a été suspendu',
+    `554 5.7.1 <${RECIPIENT}>: Recipient address rejected: your account has been locked`,
+    '554 5.7.0 Your account is disabled',
+    '554 Sending paused for this account. For more information, check the inbox of the email address of your account.',
+    '550 Maximum credits exceeded',
+    `554 5.7.1 <${RECIPIENT}>: Relay access denied`,
+    '550-Please turn on SMTP Authentication in your mail client.',
+  ];
+  for (const text of ofClient) {
+    for (const stage of ['mail', 'rcpt', 'dot'] as const) {
+      const { kind, category, owner, suppress } = outcomeOf(text, stage);
+      assert.deepEqual([kind, category, owner, suppress], ['temporary', 'internal', 'service', false], text);
+    }
+  }
+  const ofRecipient = [
+    `550 5.2.1 <${RECIPIENT}>: account disabled`,
+    '550 5.2.1 The email account that you tried to reach is disabled',
+    '550 5.2.1 Mailbox disabled',
+    '550 Postfach ist gesperrt',
+  ];
+  for (const text of ofRecipient) {
+    const { kind, category, suppress } = outcomeOf(text);
+    assert.deepEqual([kind, category, suppress], ['permanent', 'mailbox-disabled', true], text);
+  }
+});
+
 test("Postrider's own rejections are classified", () => {
   const rows: [SmtpStage, number, string, Outcome['kind'], Category, boolean][] = [
     ['dns', 556, '5.1.10', 'permanent', 'domain-not-found', true],

@@ -2,8 +2,8 @@
  * Classifies a reply, an error or Postrider's own refusal for one recipient. The policy, in order:
  *
  * - Unknown means temporary. Only a 5xx, or a permanent DNS fact, ends a message.
- * - Problems between Postrider and its relay (AUTH, a required password, TLS) are temporary. So are a failed TLS handshake and a 530 that
- *   demands STARTTLS. 421 and every other 4xx are temporary at every stage.
+ * - Problems between Postrider and its relay (AUTH, a required password, TLS, a suspended account, no permission to relay) are temporary.
+ *   So are a failed TLS handshake and a 530 that demands STARTTLS. 421 and every other 4xx are temporary at every stage.
  * - The text of a reply is read first, then its enhanced code, then its class (reply-rules.ts). They determine the category.
  * - A refusal of the sending host is temporary whatever its code, category `blocked`: a 5xx at the banner or to EHLO (except about a rate),
  *   one to MAIL that is about neither the sender nor the message, and text about the host's address, its name or a blocklist at any stage.
@@ -31,7 +31,15 @@ import {
   SENDER_UNVERIFIED_ADVICE,
   TLS_POLICY_ADVICE,
 } from './outcome-texts.ts';
-import { isAboutAddress, matchReply, normalizeReply, requestsRetry } from './reply-match.ts';
+import {
+  isAboutAddress,
+  matchReply,
+  mentionsRecipient,
+  type NormalizedReply,
+  normalizeReply,
+  requestsRetry,
+} from './reply-match.ts';
+import type { ReplyRule } from './reply-rules.ts';
 
 export type { Category, Owner } from './outcome-texts.ts';
 
@@ -96,12 +104,24 @@ const OF_RECIPIENT: ReadonlySet<Category> = new Set([
   'domain-not-found',
 ]);
 
+function names({ text }: SmtpReply, address: string | undefined): boolean {
+  return address !== undefined && address !== '' && text.toLowerCase().includes(address.toLowerCase());
+}
+
 /** Returns whether a reply is about the sender: to MAIL, which names no recipient (RFC 5321 §3.3), or with only the sender's address. */
-function isAboutSender({ stage, sender = '', recipient = '' }: Evidence, reply: SmtpReply): boolean {
+function isAboutSender({ stage, sender, recipient }: Evidence, reply: SmtpReply): boolean {
   if (stage === 'mail' || stage === 'reset') return true;
-  const text = reply.text.toLowerCase();
-  const names = (address: string): boolean => address !== '' && text.includes(address.toLowerCase());
-  return names(sender) && !names(recipient);
+  return names(reply, sender) && !names(reply, recipient);
+}
+
+/** Returns whether a relay refuses Postrider itself, for example because the account there is suspended. */
+function isAboutRelayClient(
+  { relay, recipient }: Evidence,
+  { ofRelayClient }: ReplyRule,
+  { reply, normalized }: { reply: SmtpReply; normalized: NormalizedReply },
+): boolean {
+  if (!relay || ofRelayClient === undefined) return false;
+  return ofRelayClient === 'always' || !(names(reply, recipient) || mentionsRecipient(normalized));
 }
 
 const SENDER_REFUSED = { category: 'policy', owner: 'sender', suppress: undefined } as const;
@@ -121,6 +141,9 @@ function classifyReply(evidence: Evidence, reply: SmtpReply): Outcome {
   if (reply.code >= 500 && (stage === 'banner' || stage === 'ehlo')) {
     const isRate = category === 'rate-limited' || category === 'greylisted';
     return outcome('temporary', { category: isRate ? category : 'blocked' }, fields);
+  }
+  if (isAboutRelayClient(evidence, rule, { reply, normalized })) {
+    return outcome('temporary', { category: 'internal' }, fields);
   }
   const isTlsDemand = category === 'tls' && reply.code === 530;
   if (reply.code < 500 || PASSING.has(category) || isTlsDemand || requestsRetry(normalized)) {

@@ -5,6 +5,7 @@
 import type { SmtpReply } from '../../mail/smtp-reply.ts';
 import type { SmtpStage } from '../../net/smtp-types.ts';
 import {
+  MENTIONS_RECIPIENT,
   NOT_PER_TRANSACTION,
   type ReplyRule,
   replyRules,
@@ -104,6 +105,11 @@ export function isAboutAddress(reply: NormalizedReply): boolean {
 export function isAboutRecipientCount(reply: NormalizedReply): boolean {
   const mentionsCount = reply.detail === '5.3' || containsText(TOO_MANY_RECIPIENTS, reply);
   return mentionsCount && !containsText(NOT_PER_TRANSACTION, reply);
+}
+
+/** Returns whether the reply mentions the recipient, or its mailbox, in any language. */
+export function mentionsRecipient(reply: NormalizedReply): boolean {
+  return containsText(MENTIONS_RECIPIENT, reply);
 }
 
 /** Returns whether the server itself requests a retry. */

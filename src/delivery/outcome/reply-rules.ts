@@ -10,6 +10,7 @@ import type { Category, Owner } from './outcome-texts.ts';
 import {
   anyOf,
   DISABLED_MAILBOX,
+  DISABLED_SENDING_ACCOUNT,
   either,
   FULL_MAILBOX,
   type TextPattern,
@@ -37,6 +38,10 @@ export interface ReplyRule {
   owner?: Owner;
   /** Set if the address, or its entire domain, accepts no mail. */
   suppress?: 'permanently' | '7 days';
+  /**
+   * Set if a relay that replies this means its own client, which is Postrider: in any case, or unless the reply mentions the recipient.
+   */
+  ofRelayClient?: 'always' | 'unless about recipient';
 }
 
 /** Matches English phrases for a missing mailbox that reply-text.ts does not build from single words. */
@@ -66,6 +71,34 @@ export const UNSURE = either(
   /\b(may|might) (not|be|have)\b/,
   /\b(moglicherweise|eventuell|vielleicht|pravdepodobne|il se peut|peut-etre|quizas?|es posible|probablemente|potrebbe|forse|talvez|e possivel|provavelmente|mogelijk|misschien|prawdopodobnie|byc moze|kanske|muligvis|maske|kanskje|ehka|talan|muhtemelen)\b/,
   /возможно|вероятно|имовірно|можливо|ενδεχ|可能|かもしれ|아마/,
+);
+
+const SUSPENDED =
+  '(?:disabled|deactivated|inactive|not (?:yet )?(?:active|activated|enabled)|suspended|frozen|terminated|discontinued|closed|locked|blocked|paused|expired|restricted)';
+/**
+ * Matches text about the account with which the sending host uses the server. `your account` is never the mailbox of the recipient, whatever
+ * address the reply names.
+ */
+const SENDING_ACCOUNT = either(
+  new RegExp(
+    String.raw`\b(?:your|sending|sender'?s?|smtp|submission|authenticated) (?:[\w-]+ ){0,3}account\b.{0,80}\b${SUSPENDED}\b`,
+  ),
+  new RegExp(
+    String.raw`\b${SUSPENDED} (?:\w+ ){0,2}(?:for|from) (?:\w+ ){0,2}(?:sending|outgoing|outbound|relay(?:ing)?)\b`,
+  ),
+  new RegExp(
+    String.raw`\b(?:outgoing|outbound)(?: (?:e-?mails?|mails?|messages?))?(?: (?:is|are|was|has been))? ${SUSPENDED}\b`,
+  ),
+  /\bsending (?:is |was |has been )?(?:paused|suspended|disabled|stopped)\b/,
+  /\bcredits? (?:limit )?(?:is |has been |was )?(?:exceeded|exhausted|used up)|\b(?:insufficient|not enough|out of) credits?\b/,
+);
+
+/** Matches words for the recipient or its mailbox. An account or a user alone may be that of the relay's client. */
+export const MENTIONS_RECIPIENT = either(
+  /\b(?:recipient|addressee|mail ?-?box|inbox|alias|address|tried to reach)|postfach|empfa?e?nger|boite|destinat|buzon|casell/,
+  /caixa|postvak|postbus|ontvanger|geadresseerde|skrzynk|odbiorc|adresat|brevlad|postlad|mottagar|postkass|modtager|mottaker/,
+  /postilaatik|vastaanott|schrank|prijem|postafiok|cimzett|casut|posta kutus|ящик|скриньк|получател|одержувач|отримувач/,
+  /γραμματοκιβωτι|παραληπτ|收件|收信|邮箱|郵箱|信箱|宛先|宛て先|受信|メールボックス|수신자|메일함|편지함/,
 );
 
 const POLICY_WORDS =
@@ -198,6 +231,12 @@ export const replyRules: readonly ReplyRule[] = [
     category: 'mailbox-full',
   },
   {
+    text: anyOf(SENDING_ACCOUNT, DISABLED_SENDING_ACCOUNT),
+    category: 'policy',
+    owner: 'sender',
+    ofRelayClient: 'always',
+  },
+  {
     text: anyOf(
       either(
         /(account|mail ?box|user|recipient|address|inbox|alias|customer)\b.{0,80}\b(disabled|deactivated|inactive|not active|not activated|suspended|suspend the service|frozen|terminated|discontinued|closed|locked|archived|no longer (active|available|in use|valid|accept\w*)|has been blocked by admin)/,
@@ -214,6 +253,7 @@ export const replyRules: readonly ReplyRule[] = [
     ),
     category: 'mailbox-disabled',
     suppress: 'permanently',
+    ofRelayClient: 'unless about recipient',
   },
 
   {
@@ -260,6 +300,7 @@ export const replyRules: readonly ReplyRule[] = [
     unless: /client host|\bsender\b|\bspf\b|dkim/,
     category: 'policy',
     owner: 'remote',
+    ofRelayClient: 'always',
   },
   {
     text: either(
@@ -438,6 +479,7 @@ export const replyRules: readonly ReplyRule[] = [
     ),
     category: 'policy',
     owner: 'remote',
+    ofRelayClient: 'always',
   },
 
   { enhanced: ['1.7', '1.8'], category: 'policy', owner: 'sender' },

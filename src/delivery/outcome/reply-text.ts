@@ -269,8 +269,12 @@ const languages: Readonly<Record<string, Language>> = {
 /** After these words a sentence is no longer about the mailbox. */
 const ELSEWHERE =
   '(?:ip|ips|hosts?|hostname|serv(?:er|eur|idor)\\w*|domain\\w*|domin\\w+|domen\\w*|sender|from|absender\\w*|expediteur|emetteur|remitente|remetente|mittente|afzender|nadawc\\w*|avsandar\\w*|afsender\\w*|odesilatel\\w*|mx|dns|database|policy|relay\\w*|connection|message|but)(?![\\w-])|домен|сервер|отправител';
+const YOUR =
+  'your|ihre?|euer|votre|su|tu|suo|vostro|tuo|sua|seu|uw|twoje|panstwa|ditt|din|vase|vas|az on|ваш\\p{L}*|您的?|你的?|お客様の|귀하의?';
 /** `your account` and `your IP address` are the sender's. */
-const NOT_OF_RECIPIENT = '(?<!\\p{L})(?:ip|sender|sender s|from|your|source|return|ihre?|su|votre)';
+const NOT_OF_RECIPIENT = `(?<!\\p{L})(?:ip|sender|sender s|from|source|return|${YOUR})`;
+const ACCOUNT =
+  '\\w*account|\\w*konto\\w*|compte|cuenta|conta|ucet|fiok\\w*|cont(?:ul)?|hesa[pb]\\w*|tili\\w*|аккаунт\\p{L}*|учетн\\p{L}* запис\\p{L}*|λογαριασμο\\p{L}*|账号|賬號|帐号|帳號|账户|帐户|帳戶|アカウント|계정';
 /** Up to `most` words within one sentence. */
 const words = (most: number): string =>
   `(?:[\\s,:=]+(?!${ELSEWHERE})[^\\s.,:;!?=]+(?:\\.[^\\s.,:;!?=]+)*){0,${most}}?[\\s,:=]*`;
@@ -331,6 +335,11 @@ export const FULL_MAILBOX = nearInAllLanguages((one) => ({ phrase: one.full, com
 /** The mailbox exists or existed, and is disabled. An address alone is not enough: `<ann@example.com> blocked` can be about a sender. */
 export const DISABLED_MAILBOX = nearInAllLanguages((one) => ({
   mailbox: one.mailbox.replace(/\|@/, ''),
+  phrase: one.disabled,
+}));
+/** The account of the sender, which is `your account` to the server, is disabled. */
+export const DISABLED_SENDING_ACCOUNT = nearInAllLanguages((one) => ({
+  mailbox: `(?:${YOUR})\\s?(?:[\\p{L}-]+ )?(?:${ACCOUNT})`,
   phrase: one.disabled,
 }));
 /** The server asks for a retry. `Check the address and try again` does not match. */
