@@ -117,6 +117,87 @@ test('text about the sender, host, a blocklist, or a policy prevents suppression
   }
 });
 
+function isSuppressed(text: string): boolean {
+  const reply = parseReply(text);
+  assert.ok(reply);
+  return classify({ stage: 'rcpt', reply, relay: false, recipient: RECIPIENT }).suppress;
+}
+
+test('a mailbox that is disabled only for a while is not suppressed, in any language', () => {
+  for (const text of [
+    'mailbox is currently disabled',
+    'mailbox is currently unavailable',
+    'account suspended until further notice',
+    'Postfach vorübergehend gesperrt',
+    'Postfach voruebergehend gesperrt',
+    'Benutzerkonto ist derzeit gesperrt',
+    'Boîte aux lettres temporairement désactivée',
+    'Compte actuellement suspendu',
+    'Cuenta temporalmente suspendida',
+    'Casella temporaneamente sospesa',
+    'Conta temporariamente suspensa',
+    'Conta atualmente suspensa',
+    'Mailbox tijdelijk geblokkeerd',
+    'Skrzynka tymczasowo zablokowana',
+    'Konto jest obecnie zablokowane',
+    'Kontot är tillfälligt spärrat',
+    'Kontot är för närvarande spärrat',
+    'Postkassen er midlertidig lukket',
+    'Tili on väliaikaisesti suljettu',
+    'Schránka je dočasně zablokovaná',
+    'A postafiók ideiglenesen letiltva',
+    'Contul este temporar suspendat',
+    'Cont suspendat momentan',
+    'Kullanıcı geçici olarak devre dışı',
+    'Почтовый ящик временно заблокирован',
+    'Ο λογαριασμός είναι προσωρινά κλειδωμένος',
+    '用户暂时停用',
+    'アカウントは一時的に停止されています',
+    '계정이 일시적으로 정지되었습니다',
+  ]) {
+    for (const code of ['550', '550 5.1.1', '550 5.2.1']) {
+      assert.equal(isSuppressed(`${code} ${text}`), false, `${code} ${text}`);
+    }
+  }
+  for (const text of ['Cet utilisateur est actuellement inconnu', 'no user by that name is currently available']) {
+    assert.equal(isSuppressed(`550 5.1.1 ${text}`), true, text);
+  }
+});
+
+test("a problem of the server's own directory suppresses no address", () => {
+  for (const text of [
+    'database error',
+    'LDAP server unavailable',
+    'User lookup failed',
+    'recipient lookup error',
+    'timeout while verifying recipient',
+    'Recipient verification timed out',
+    'User not found: connection to backend failed',
+    'unable to verify user: cannot connect to database',
+    'Could not verify user: LDAP bind failed',
+    'directory service unavailable: user unknown',
+    'User unknown (MySQL server has gone away)',
+    'No such user here, LDAP lookup failed',
+    'user database not available',
+  ]) {
+    assert.equal(isSuppressed(`550 5.1.1 ${text}`), false, text);
+  }
+  for (const text of [
+    'User unknown; not found in LDAP',
+    'User unknown in ldap table',
+    'User not in our database',
+    'user lookup failed: no such user',
+    'LDAP lookup failed: user not found',
+    'User unknown: LDAP lookup returned no entry',
+    'not listed in the directory',
+    'address not listed in the database',
+    'user not found in database, delivery failed',
+    'no entry found in the SQL database',
+  ]) {
+    assert.equal(isSuppressed(`550 5.1.1 ${text}`), true, text);
+  }
+});
+
 test('a 5xx at the banner or EHLO is retried as a host rejection and suppresses no address', () => {
   for (const stage of ['banner', 'ehlo'] as const) {
     for (const text of ['500 what', '521 no mail', '550 5.1.1 user unknown', '552 5.2.2 full', '554 spam', '599 odd']) {

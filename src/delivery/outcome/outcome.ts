@@ -12,9 +12,10 @@
  *   transaction, problems of the server itself, and `try again later`. Any other 5xx is permanent. For one that contradicts itself (`550
  *   4.2.2`), the three digits decide.
  * - Only RCPT, the DNS and, if the transaction had one recipient, the final dot are about one address. No other reply suppresses.
- * - A row may suppress (no such mailbox, a disabled one). Text about the sender, the sending host, another server, a list, a policy or the
- *   current day prevents that whatever the code, and so do 5.4.x, 5.7.x, an uncertain reply, and a temporary outcome. A domain that does
- *   not exist or accepts no mail suppresses for 7 days: a lapsed registration is usually fixed within a day.
+ * - A row may suppress (no such mailbox, a disabled one). Text about the sender, the sending host, another server, a list, a policy, a
+ *   temporary state or the server's own directory prevents that whatever the code, and so do 5.4.x, 5.7.x, an uncertain reply, and a
+ *   temporary outcome. A domain that does not exist or accepts no mail suppresses for 7 days: a lapsed registration is usually fixed
+ *   within a day.
  * - Unknown text with a 5xx is `refused`, which is permanent and never suppresses.
  */
 

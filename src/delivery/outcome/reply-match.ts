@@ -14,7 +14,16 @@ import {
   TOO_MANY_RECIPIENTS,
   UNSURE,
 } from './reply-rules.ts';
-import { either, type ReplyTexts, replyTexts, type TextPattern, TRY_LATER } from './reply-text.ts';
+import {
+  CURRENTLY,
+  DISABLED_MAILBOX,
+  either,
+  type ReplyTexts,
+  replyTexts,
+  TEMPORARILY,
+  type TextPattern,
+  TRY_LATER,
+} from './reply-text.ts';
 
 /** The texts that RFC 5321 §4.2.3 suggests for a code. They repeat the code, so other text in the same reply says more. */
 const STANDARD_TEXT =
@@ -28,10 +37,33 @@ const NOT_THE_ADDRESS = either(
   /\bsender\b|from (address|domain)|mail ?from\b|return[- ]path|\b(helo|ehlo|ptr|spf|dkim|dmarc|dnsbl|[dr]bl)\b/,
   /client host|your (ip|host|server|domain|network|mail server)|sending (ip|host|server|domain)|reputation/,
   /(black|block|deny)[- ]?list|\b(is|are|been) (black|block)?listed\b|\bpolic(y|ies)\b|not authori[sz]ed/,
-  /access denied|\bspam\b|rcpthosts|relay(ing)?( access)? (denied|not)|temporar/,
+  /access denied|\bspam\b|rcpthosts|relay(ing)?( access)? (denied|not)/,
   /\b(absender|expediteur|emetteur|remitente|remetente|mittente|afzender|nadawc\w*|avsandare|afsender|odesilatel)\b/,
   /отправител|发件人|發件人|差出人/,
   SENDER_WITHOUT_HOST,
+);
+
+/** Parts of a server that know its mailboxes. `Not in our database` is about the address, so names after `in` do not match. */
+const DIRECTORY = String.raw`(?<!\b(?:in|from|by|within)(?: \w+){0,4} )\b(?:ldaps?|\w*sql|database|db|back-?end|directory)\b`;
+/** The address is unknown. After a failed lookup, this is its reason. */
+const IS_UNKNOWN = String.raw`\b(?:no such|unknown|invalid|no (?:entry|match|result)|not (?:be )?(?:found|exist|listed|known|present)|n't exist)`;
+
+/** Matches text about a problem of the server's own directory, so the server did not learn whether the mailbox exists. */
+const DIRECTORY_TROUBLE = either(
+  new RegExp(
+    String.raw`\b(?:lookup|look-up|query|verification|validation|callout)\b[^.;:]{0,40}\b(?:error|fail(?:ed|ure|s)?)\b(?!.{0,80}${IS_UNKNOWN})`,
+  ),
+  new RegExp(
+    String.raw`\b(?:cannot|can't|could not|couldn't|unable to|failed to) (?:verify|validate|look ?up)\b(?!.{0,80}${IS_UNKNOWN})`,
+  ),
+  new RegExp(
+    String.raw`${DIRECTORY}(?! (?:lookup|query))[^.;:,]{0,30}\b(?:error|fail(?:ed|ure|s)?)\b(?!.{0,80}${IS_UNKNOWN})`,
+  ),
+  new RegExp(
+    String.raw`${DIRECTORY}[^.;:,]{0,30}\b(?:(?:un|not )(?:available|reachable)|refused|down|offline|gone away|maintenance|busy|corrupt\w*)\b`,
+  ),
+  /\b(?:error|problem|trouble|connect\w*|bind\w*|reach|contact|access) (?:\w+ ){0,4}(?:ldaps?|\w*sql|database|db|back-?end|directory)\b/,
+  /\btime(?:d )?-?out\b/,
 );
 
 /** A reply in the form that the rules match against. */
@@ -88,14 +120,19 @@ function findRule(reply: NormalizedReply, stage: SmtpStage): ReplyRule {
   return replyRules.find(matches)!;
 }
 
+/** Returns whether the mailbox is disabled only now. */
+function isDisabledForNow(reply: NormalizedReply): boolean {
+  return containsText(CURRENTLY, reply) && containsText(DISABLED_MAILBOX, reply);
+}
+
 /**
- * Returns whether the reply can be about the address: neither its enhanced code nor its text contradicts this. Names and links in the text
- * are ignored.
+ * Returns whether the reply can be about the address, and permanently: neither its enhanced code nor its text contradicts this. Names and
+ * links in the text are ignored.
  */
 export function isAboutAddress(reply: NormalizedReply): boolean {
   // X.4.x is about the network, X.7.x about policy.
-  const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, UNSURE];
-  return !/^[47]\./.test(reply.detail) && !vetoes.some((veto) => containsText(veto, reply));
+  const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, UNSURE, TEMPORARILY, DIRECTORY_TROUBLE];
+  return !/^[47]\./.test(reply.detail) && !vetoes.some((veto) => containsText(veto, reply)) && !isDisabledForNow(reply);
 }
 
 /**

@@ -74,7 +74,11 @@ interface Language {
   disabled: string;
   /** Complete phrases without a name of a mailbox. */
   phrases?: { unknown?: string; full?: string };
-  later?: string;
+  later: string;
+  /** A mailbox that is unavailable only for a while. */
+  temporarily: string;
+  /** As `temporarily`, next to a phrase for a disabled mailbox. `Currently unknown` means unknown. */
+  currently?: string;
   /** Written without spaces between words. */
   unspaced?: true;
 }
@@ -90,6 +94,8 @@ const languages: Readonly<Record<string, Language>> = {
       'disabled|deactivated|inactive|not (?:active|activated|enabled)|suspended|frozen|terminated|discontinued|closed|locked|archived|cancell?ed|deleted|retired|no longer (?:active|available|in use|valid|accept\\w*|monitored|used)|has been blocked by admin|suspend the service|expired',
     later:
       '\\b(?:re)?(?:try|send|attempt|deliver)\\w*(?: (?!permanently)[\\w,]+){0,4} (?:later|shortly|soon)\\b|(?:try|retry|come back|again)\\w*(?: \\w+){0,2} (?:in|after)(?: about| another)? ?(?:\\d|an? |one |a few |some )|\\bretry[-_ ]after\\b|\\bcome back later\\b|\\bat (?:this|the) (?:time|moment)\\b|\\btemporarily (?:reject|defer|refus|block|unable|unavailable)\\w*|\\btry later\\b|\\b(?:at )?(?:a|some) later time\\b|\\b(?:please|and|,|-) ?(?:re)?try (?:again )?(?:slower|more slowly)|\\bwait(?: \\w+){0,4} (?:and|before|then) (?:re)?(?:try|send)',
+    temporarily: 'temporar\\w*|currently (?:\\w+ )?(?:unavailable|unreachable|not available)',
+    currently: 'currently|presently|momentarily|for now|until further notice',
   },
   german: {
     mailbox:
@@ -103,6 +109,8 @@ const languages: Readonly<Record<string, Language>> = {
     },
     later:
       'spae?ter (?:erneut|nochmals?|noch einmal|wieder)|versuchen sie es(?: \\w+){0,2} spae?ter|spae?ter versuchen',
+    temporarily: 'vorue?bergehend|temporae?r|zeitwei(?:se|lig)|kurzzeitig|bis auf weiteres',
+    currently: 'derzeit|zur ?zeit|momentan|augenblicklich|gegenwae?rtig',
   },
   french: {
     mailbox:
@@ -115,6 +123,8 @@ const languages: Readonly<Record<string, Language>> = {
       full: 'quota(?: \\w+){0,2} (?:depasse|atteint)|depasse\\w* (?:le|son|du) quota|espace(?: de stockage)? (?:insuffisant|depasse)',
     },
     later: 'essaye[rz](?: \\w+){0,2} plus tard|reessaye[rz]|ulterieurement|plus tard',
+    temporarily: 'temporair\\w*|provisoire\\w*',
+    currently: 'actuellement|momentanement|pour (?:le moment|l instant)',
   },
   spanish: {
     mailbox: 'usuarios?|destinatarios?|buzon(?:es)?|cuentas?|direccion(?:es)?|casillas?|correo|@',
@@ -128,6 +138,8 @@ const languages: Readonly<Record<string, Language>> = {
       full: '(?:cuota|espacio|capacidad)(?: \\w+){0,4} (?:excedid[oa]|superad[oa]|agotad[oa]|insuficiente)|(?:excedid[oa]|superad[oa]|excede|supera)(?: \\w+){0,2} (?:cuota|capacidad)',
     },
     later: '(?:mas tarde|de nuevo en|reintente|vuelva a intentar)',
+    temporarily: 'temporal\\w*|provisional\\w*',
+    currently: 'actualmente|momentane\\w*|(?:por el|de) momento',
   },
   italian: {
     mailbox:
@@ -140,6 +152,8 @@ const languages: Readonly<Record<string, Language>> = {
       full: '(?:quota|spazio)(?: \\w+){0,3} (?:superat[oa]|esaurit[oa]|insufficiente)|superat[oa] (?:la |il )?(?:quota|limite di spazio)',
     },
     later: 'piu tardi|riprova\\w* (?:tra|fra)',
+    temporarily: 'temporane\\w*|provvisori\\w*',
+    currently: 'attualmente|momentanea\\w*|al momento',
   },
   portuguese: {
     mailbox:
@@ -153,6 +167,8 @@ const languages: Readonly<Record<string, Language>> = {
       full: '(?:quota|cota|espaco)(?: \\w+){0,4} (?:excedid[oa]|ultrapassad[oa]|atingid[oa]|insuficiente|esgotad[oa])|excedeu (?:a |sua )?(?:quota|cota)',
     },
     later: 'mais tarde|tente novamente em',
+    temporarily: 'temporari\\w*|provisori\\w*',
+    currently: 'atualmente|momentane\\w*|(?:no|de) momento',
   },
   dutch: {
     mailbox: 'gebruikers?|ontvangers?|postvak|postbus|mailbox|(?:e-?mail)?adres|geadresseerde|account|@',
@@ -161,6 +177,8 @@ const languages: Readonly<Record<string, Language>> = {
     disabled: 'gedeactiveerd|geblokkeerd|uitgeschakeld|opgeheven|afgesloten|inactief|gesloten|opgezegd',
     phrases: { full: '(?:quotum|quota|limiet)(?: \\w+){0,2} (?:overschreden|bereikt)' },
     later: 'later opnieuw|opnieuw later|later nog eens|probeer(?: \\w+){0,2} later',
+    temporarily: 'tijdelijk\\w*|voorlopig',
+    currently: 'momenteel|op dit moment',
   },
   polish: {
     mailbox: 'uzytkownik\\w*|odbiorc\\w*|adresat\\w*|skrzynk\\w*|kont[oa]|adres\\w*|@',
@@ -170,6 +188,8 @@ const languages: Readonly<Record<string, Language>> = {
     disabled: 'zablokowan\\w*|wylaczon\\w*|nieaktywn\\w*|zawieszon\\w*|usuniet\\w*|zamknie\\w*',
     phrases: { full: 'przekroczon\\w*(?: \\w+){0,3} (?:pojemnosc\\w*|quot\\w*|przydzial\\w*)|brak miejsca' },
     later: 'pozniej|sprobuj\\w* ponownie za',
+    temporarily: 'tymczasow\\w*|chwilow\\w*|czasowo',
+    currently: 'obecnie|aktualnie',
   },
   scandinavian: {
     mailbox:
@@ -180,6 +200,8 @@ const languages: Readonly<Record<string, Language>> = {
     disabled:
       'avstangd?t?|inaktiv\\w*|sparrad?t?|stangd?t?|lukket|deaktiver\\w*|sperret|stengt|nedlag[dt]\\w*|avslutad',
     later: 'senare|senere',
+    temporarily: 'tillfallig\\w*|midlertidig\\w*|tills vidare|forelobig',
+    currently: 'for narvarande|for tiden|for oyeblikket|(?:for|i) ojeblikket|just nu',
   },
   finnish: {
     mailbox: 'kayttaja\\w*|vastaanottaja\\w*|postilaatik\\w*|tili\\w*|osoite\\w*|@',
@@ -187,6 +209,8 @@ const languages: Readonly<Record<string, Language>> = {
     full: 'taynna|taysi',
     disabled: 'suljettu|poistettu|lukittu',
     later: 'myohemmin',
+    temporarily: 'valiaikai\\w*|tilapai\\w*|toistaiseksi',
+    currently: 'talla hetkella|parhaillaan',
   },
   czech: {
     mailbox: 'uzivatel\\w*|prijem\\w*|adresat\\w*|schrank\\w*|ucet|adres\\w*|@',
@@ -195,6 +219,8 @@ const languages: Readonly<Record<string, Language>> = {
     disabled: 'zablokovan\\w*|zrusen\\w*|deaktivovan\\w*|pozastaven\\w*|neaktivn\\w*|uzamcen\\w*',
     phrases: { full: 'prekrocen\\w* (?:kvot\\w*|velikost\\w*)|kvota(?: \\w+)? prekrocena' },
     later: 'pozdeji|neskor',
+    temporarily: 'docasn\\w*|prechodn\\w*',
+    currently: 'momentaln\\w*|aktualne|v soucasnosti',
   },
   hungarian: {
     mailbox: 'felhasznalo\\w*|cimzett\\w*|postafiok\\w*|postalad\\w*|cim|e-?mail ?cim|fiok\\w*|@',
@@ -202,6 +228,8 @@ const languages: Readonly<Record<string, Language>> = {
     full: 'megtelt|tele|betelt',
     disabled: 'letilt\\w*|felfuggeszt\\w*|zarol\\w*|megszun\\w*|inaktiv\\w*',
     later: 'kesobb',
+    temporarily: 'atmeneti\\w*|ideiglenes\\w*',
+    currently: 'jelenleg|pillanatnyilag',
   },
   romanian: {
     mailbox: 'utilizator\\w*|destinatar\\w*|casut\\w*|cont(?:ul)?|adres\\w*|@',
@@ -209,6 +237,8 @@ const languages: Readonly<Record<string, Language>> = {
     full: 'plin[ae]?',
     disabled: 'dezactivat\\w*|suspendat\\w*|blocat\\w*',
     later: 'mai tarziu',
+    temporarily: 'temporar\\w*|provizori\\w*',
+    currently: 'momentan|in prezent|deocamdata',
   },
   turkish: {
     mailbox: 'kullanici\\w*|alici\\w*|posta kutus\\w*|hesa[pb]\\w*|adres\\w*|@',
@@ -217,6 +247,8 @@ const languages: Readonly<Record<string, Language>> = {
     disabled: 'devre disi|askiya alin\\w*|kapatil\\w*|pasif',
     phrases: { full: 'kota\\w*(?: \\w+)? (?:asil\\w*|asim\\w*|dolu)' },
     later: 'daha sonra',
+    temporarily: 'gecici\\w*',
+    currently: 'su anda|simdilik',
   },
   russian: {
     mailbox:
@@ -231,6 +263,8 @@ const languages: Readonly<Record<string, Language>> = {
       full: 'превышен\\p{L}* (?:\\p{L}+ ){0,2}(?:квот|размер|объем)\\p{L}*|квот\\p{L}* (?:\\p{L}+ )?превышен\\p{L}*|недостаточно места',
     },
     later: '(?:повтор|попроб|поп[ыи]та|спроб)\\p{L}*(?: \\p{L}+){0,3} (?:позже|позднее|пізніше)|позже|пізніше',
+    temporarily: 'временн\\p{L}*|тимчасов\\p{L}*',
+    currently: 'в настоящее время|сеичас|наразі|понастоящем',
   },
   greek: {
     mailbox: 'χρηστη\\p{L}*|παραληπτη\\p{L}*|γραμματοκιβωτι\\p{L}*|λογαριασμο\\p{L}*|διευθυνση\\p{L}*|@',
@@ -238,6 +272,8 @@ const languages: Readonly<Record<string, Language>> = {
     full: 'γεματ\\p{L}*|πληρ\\p{L}*',
     disabled: 'απενεργοποι\\p{L}*|ανενεργ\\p{L}*|κλειδωμεν\\p{L}*',
     later: 'αργοτερα',
+    temporarily: 'προσωριν\\p{L}*',
+    currently: 'προς το παρον|αυτη τη στιγμη',
   },
   chinese: {
     mailbox: '用户|用戶|使用者|收件人|收信人|邮箱|郵箱|信箱|账号|賬號|帐号|帳號|账户|帐户|地址|@',
@@ -245,6 +281,8 @@ const languages: Readonly<Record<string, Language>> = {
     full: '已满|已滿|爆满|满了|超过配额|超出配额|容量不足|空间不足|超出限制|空間不足',
     disabled: '停用|禁用|冻结|凍結|关闭|關閉|注销|锁定|鎖定|停權',
     later: '稍后(?:再|重)?试|稍後(?:再|重)?試|请稍后|請稍後',
+    temporarily: '暂时|暫時|临时|臨時|暂停|暫停',
+    currently: '目前|当前|當前',
     unspaced: true,
   },
   japanese: {
@@ -254,6 +292,7 @@ const languages: Readonly<Record<string, Language>> = {
     disabled: '停止|凍結|ロック|解約',
     phrases: { unknown: '見つかりません|リストにありません' },
     later: '後で|しばらく|時間をおいて|後ほど',
+    temporarily: '一時',
     unspaced: true,
   },
   korean: {
@@ -262,6 +301,7 @@ const languages: Readonly<Record<string, Language>> = {
     full: '가득|용량 ?초과|꽉',
     disabled: '정지|휴면|비활성|해지',
     later: '나중에|잠시 후',
+    temporarily: '일시|임시',
     unspaced: true,
   },
 };
@@ -342,10 +382,13 @@ export const DISABLED_SENDING_ACCOUNT = nearInAllLanguages((one) => ({
   mailbox: `(?:${YOUR})\\s?(?:[\\p{L}-]+ )?(?:${ACCOUNT})`,
   phrase: one.disabled,
 }));
+function anyWord(words: readonly string[]): RegExp {
+  return new RegExp(words.join('|'), 'u');
+}
+
+/** The mailbox is unavailable only for a while. */
+export const TEMPORARILY = anyWord(Object.values(languages).map(({ temporarily }) => temporarily));
+/** The reply is about the present. */
+export const CURRENTLY = anyWord(Object.values(languages).flatMap(({ currently }) => currently ?? []));
 /** The server asks for a retry. `Check the address and try again` does not match. */
-export const TRY_LATER = new RegExp(
-  Object.values(languages)
-    .map(({ later }) => later)
-    .join('|'),
-  'u',
-);
+export const TRY_LATER = anyWord(Object.values(languages).map(({ later }) => later));
