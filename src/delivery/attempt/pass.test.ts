@@ -1,10 +1,19 @@
-/** Which of two results at the hosts of one attempt applies to a recipient. */
+/** The results of one pass: which of two hosts decides for a recipient, which hosts come next, and what the destination is told. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { parseReply } from '../../mail/smtp-reply.ts';
+import type { RecipientResult } from '../../net/smtp-types.ts';
 import { classify } from '../outcome/outcome.ts';
 import type { DeliveryItem } from '../queue/delivery-item.ts';
 import type { AttemptFacts } from '../record/settle.ts';
-import { type AttemptResult, type ClassifiedResult, laterResult } from './pass.ts';
+import {
+  type AttemptResult,
+  type ClassifiedResult,
+  classifyPass,
+  laterResult,
+  type Pass,
+  signalOfPass,
+} from './pass.ts';
 
 const item = {} as DeliveryItem;
 
@@ -32,4 +41,49 @@ test('a permanent failure at a later MX host does not override an earlier deferr
 test('the reply of an earlier MX host is recorded if the later one did not reply for the recipient', () => {
   assert.equal(codeOf(laterResult(ended(451, 'mx1'), { item, kind: 'put back' })), 451);
   assert.equal(laterResult(undefined, { item, kind: 'put back' }).kind, 'put back');
+});
+
+const mailOf = (envelopeFrom: string): DeliveryItem =>
+  ({ job: { envelopeFrom, recipient: 'ann@example.com' }, hop: {}, returns: 0 }) as unknown as DeliveryItem;
+
+/** A pass over a session with one address, in which a single recipient gets this reply. */
+function passOf({
+  stage,
+  text,
+  mailFrom = 'b+1@bounces.example',
+  reused = false,
+}: {
+  stage: RecipientResult['stage'];
+  text: string;
+  mailFrom?: string;
+  reused?: boolean;
+}): Pass {
+  const reply = parseReply(text)!;
+  const session = { remoteHost: 'mx.example', remoteAddress: '192.0.2.1', opening: [] };
+  return {
+    pooled: { session } as unknown as Pass['pooled'],
+    mailFrom,
+    sent: { recipients: [{ recipient: 'ann@example.com', accepted: reply.code < 300, stage, reply }], dialogue: [] },
+    reused,
+    earlier: [],
+    clocked: { startedAtMs: 0, durationMs: 1 },
+  };
+}
+
+test('a limit of one sender does not pause the destination for the others', () => {
+  const signalOf = (text: string, { envelopeFrom, mailFrom }: { envelopeFrom: string; mailFrom: string }): string => {
+    const pass = passOf({ stage: 'rcpt', text, mailFrom });
+    const results = classifyPass({ group: [mailOf(envelopeFrom)], destination: 'relay' }, pass);
+    return signalOfPass(pass, results).kind;
+  };
+  const own = { envelopeFrom: 's@c.example', mailFrom: 'b+1@bounces.c.example' };
+  for (const limited of ['Domain c.example', 'User s@c.example', 'Sender b+1@bounces.c.example', 'bounces.c.example']) {
+    const text = `550 ${limited} has exceeded the max emails per hour`;
+    assert.equal(signalOf(text, own), 'answered', text);
+  }
+  const shared = { envelopeFrom: 's@c.example', mailFrom: 'b+1@bounces.example' };
+  assert.equal(signalOf('450 bounces.example: rate limit exceeded', shared), 'wait');
+  assert.equal(signalOf('450 too many messages, try again in 5 minutes', shared), 'wait');
+  const internal = { envelopeFrom: 's@example.com', mailFrom: 's@example.com' };
+  assert.equal(signalOf('450 example.com: rate limit exceeded', internal), 'wait');
 });

@@ -16,7 +16,7 @@ import { type Signal, signalOfSession } from '../outcome/signal.ts';
 import type { DeliveryItem, Hop } from '../queue/delivery-item.ts';
 import type { AttemptFacts, Settlement } from '../record/settle.ts';
 import type { HostMemory } from '../routing/hosts.ts';
-import { type Candidate, isRelay } from '../routing/route.ts';
+import { type Candidate, domainOf, isRelay } from '../routing/route.ts';
 import { type PooledSession, peerOf } from './pooled-session.ts';
 
 const MAX_RETURNS = 3;
@@ -195,11 +195,24 @@ export function remainingHosts({ pooled, sent }: Pass, going: readonly AttemptRe
   return sent.pipeliningFailed && rest.length === 0 ? [{ ...pooled.candidate, addresses: [address] }] : rest;
 }
 
+/**
+ * Returns the addresses and domains that mean only the sender of a message. The domain in MAIL FROM is one of them if it is below the
+ * sender's domain. Otherwise it is the bounce domain, which all senders share. The domain of the recipient can mean the server.
+ */
+function sendersOf(mailFrom: string, { job }: DeliveryItem): string[] {
+  const domain = domainOf(job.envelopeFrom);
+  const pathDomain = domainOf(mailFrom);
+  const isOwn = domain !== '' && pathDomain.endsWith(`.${domain}`);
+  const domains = [domain, ...(isOwn ? [pathDomain] : [])].filter((one) => one !== domainOf(job.recipient));
+  return [mailFrom, job.envelopeFrom, ...domains];
+}
+
 /** Returns the signal of a pass about the destination. */
-export function signalOfPass({ pooled, sent }: Pass, results: readonly AttemptResult[]): Signal {
+export function signalOfPass({ pooled, sent, mailFrom }: Pass, results: readonly AttemptResult[]): Signal {
   const answers = results.map((one, index) => ({
     result: sent.recipients[index]!,
     outcome: one.kind === 'classified' ? one.outcome : undefined,
+    senders: sendersOf(mailFrom, one.item),
   }));
   return signalOfSession(answers, pooled.session.remoteHost);
 }

@@ -87,6 +87,16 @@ const rows: [stage: SmtpStage, reply: string, asked: 'none' | 'ladder' | number]
     'ladder',
   ],
   ['dot', '421 4.3.0 Temporary System Problem', 'ladder'],
+  ['mail', '450 4.7.1 <s@c.example>: Sender address rejected: rate limit exceeded', 'none'],
+  ['rcpt', '450 4.7.1 <s@c.example>: Sender address rejected: Policy rejection; Message quota exceeded', 'none'],
+  ['rcpt', '550 Domain c.example has exceeded the max emails per hour (50/50 (100%)) allowed. Discarded.', 'none'],
+  ['dot', '550 User s@c.example has exceeded its 24-hour sending limit', 'none'],
+  ['rcpt', '451 4.7.1 The sender s@c.example has sent too many messages, try again in 60 minutes', 'none'],
+  ['mail', '421 4.7.0 too many messages from this sender', 'none'],
+  ['mail', '450 4.7.1 too many messages from sender IP 192.0.2.1', 'ladder'],
+  ['mail', '450 4.7.1 Error: c.example[192.0.2.1]: rate exceeded', 'ladder'],
+  ['mail', '450 4.7.1 mail.c.example: rate limit exceeded', 'ladder'],
+  ['rcpt', '450 4.7.1 <ann@c.example>: rate limit exceeded', 'ladder'],
   // One session.
   ['mail', '421 4.4.2 timeout, closing idle connection', 'none'],
   ['mail', '421 4.7.0 too many messages in this session', 'none'],
@@ -96,7 +106,7 @@ const rows: [stage: SmtpStage, reply: string, asked: 'none' | 'ladder' | number]
 for (const [stage, line, asked] of rows) {
   test(`${stage}: ${line} → ${asked}`, () => {
     const evidence = { stage, reply: replyOf(line), relay: false };
-    const request = pauseRequestOf(evidence, classify(evidence));
+    const request = pauseRequestOf(evidence, classify(evidence), ['s@c.example', 'c.example']);
     assert.equal(request === undefined ? 'none' : (request.ms ?? 'ladder'), asked);
   });
 }

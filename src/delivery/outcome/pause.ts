@@ -58,13 +58,38 @@ const ABOUT_SESSION =
   /\b(messages?|e?mails?|transactions?|recipients?|commands?|errors?)\b.{0,20}\b(per|in this|for this|on this|this) (smtp )?(session|connection)\b|\bidle\b|\btimed? ?out\b/i;
 /** Category `greylisted` is wider: it includes every unexplained "try again in 30 seconds", whose time applies to the destination. */
 const NAMES_GREYLISTING = /gr[ea]y[- ]?list|postgrey|greyd/i;
+/** The reply says that it is about the sender. `Sender IP` is this host. */
+const SAYS_SENDER = /\bsender\b(?!(?:'s)?[- ]?(?:ips?|hosts?|servers?|networks?|mta|reputation|score)\b)/i;
 /** X.3.2: the system is not accepting messages; X.4.5: congestion. */
 const ABOUT_SYSTEM = /^(3\.2|4\.5)$/;
 
-/** Returns the pause that a refusal requires of the entire destination; undefined if none. */
+/**
+ * Whether a reply is about one sender: it says so, or names an address or a domain of that sender. A name with an address after it, such as
+ * `mail.example.com[192.0.2.1]`, is this host.
+ */
+function isAboutSender(text: string, senders: readonly string[]): boolean {
+  if (isAboutConnections(text)) return false;
+  const lowered = text.toLowerCase();
+  return SAYS_SENDER.test(text) || senders.some((sender) => namesSender(lowered, sender.toLowerCase()));
+}
+
+function namesSender(lowered: string, sender: string): boolean {
+  if (sender === '') return false;
+  for (let at = lowered.indexOf(sender); at !== -1; at = lowered.indexOf(sender, at + 1)) {
+    const [before, after] = [lowered.slice(0, at), lowered.slice(at + sender.length)];
+    if (!/[\w.@-]$/.test(before) && !/^(?:[\w-]|\.\w|\s?[[(](?:\d|ipv6))/.test(after)) return true;
+  }
+  return false;
+}
+
+/**
+ * Returns the pause that a refusal requires of the entire destination; undefined if none. `senders` are the addresses and domains of the
+ * message's sender.
+ */
 export function pauseRequestOf(
   { stage, reply }: Pick<Evidence, 'stage' | 'reply'>,
   outcome: Pick<Outcome, 'kind' | 'category' | 'owner'>,
+  senders: readonly string[] = [],
 ): PauseRequest | undefined {
   if (!reply || outcome.kind !== 'temporary') return undefined;
   const { text } = reply;
@@ -79,6 +104,7 @@ export function pauseRequestOf(
     ABOUT_SESSION.test(text) ||
     isAboutRecipientCount(normalizeReply(reply));
   if (!beforeMail && isAboutLess) return undefined;
+  if (!beforeMail && isAboutSender(text, senders)) return undefined;
   const hint = waitHintMs(text);
   if (!beforeMail && !atMail && NAMES_GREYLISTING.test(text)) return undefined;
   // A 421 that a sender or its message causes ends the session. If it paused the destination, one sender would stop the mail of all others.

@@ -55,15 +55,17 @@ export function signalOfOpening({ evidence, host, isForNeed, open }: NotOpenedFa
 export interface Answer {
   result: RecipientResult;
   outcome: Outcome | undefined;
+  /** The addresses and domains of the message's sender. */
+  senders?: readonly string[];
 }
 
 /** Returns the signal of a message that was sent over an open session with `host`. */
 export function signalOfSession(answers: readonly Answer[], host: string): Signal {
   if (answers.some(({ result }) => result.accepted)) return { kind: 'answered', accepted: true };
   let signal: Signal = NO_SIGNAL;
-  for (const { result, outcome } of answers) {
+  for (const { result, outcome, senders } of answers) {
     if (outcome === undefined) continue;
-    const request = pauseRequestOf(result, outcome);
+    const request = pauseRequestOf(result, outcome, senders);
     if (request) return { kind: 'wait', request, refusal: { outcome, host } };
     if (result.reply) signal = { kind: 'answered', accepted: false };
     else if (result.cause === 'ETIMEDOUT' && result.stage !== 'dot' && signal.kind === 'nothing') {
