@@ -87,3 +87,19 @@ test('a limit of one sender does not pause the destination for the others', () =
   const internal = { envelopeFrom: 's@example.com', mailFrom: 's@example.com' };
   assert.equal(signalOf('450 example.com: rate limit exceeded', internal), 'wait');
 });
+
+test('a refusal of RSET bounces no message: it is sent again over another session', () => {
+  for (const text of [
+    '554 Too many nonmail commands',
+    '502 5.5.1 Command not implemented',
+    '500 what',
+    '550 5.1.1 User unknown',
+  ]) {
+    const pass = passOf({ stage: 'reset', text, reused: true });
+    const resultOf = (item: DeliveryItem): AttemptResult | undefined =>
+      classifyPass({ group: [item], destination: 'mx.example' }, pass)[0];
+    assert.equal(resultOf(mailOf('s@c.example'))?.kind, 'put back', text);
+    const tired = resultOf({ ...mailOf('s@c.example'), returns: 3 });
+    assert.equal(tired?.kind === 'classified' && tired.outcome.kind, 'temporary', text);
+  }
+});

@@ -11,6 +11,7 @@
  * - A 5xx that itself says "later" is temporary like its 4xx form: greylisting, a limit on a rate, on connections or on recipients in one
  *   transaction, problems of the server itself, and `try again later`. Any other 5xx is permanent. For one that contradicts itself (`550
  *   4.2.2`), the three digits decide.
+ * - A refusal of RSET is temporary, because no message was presented.
  * - Only RCPT, the DNS and, if the transaction had one recipient, the final dot are about one address. No other reply suppresses.
  * - A row may suppress (no such mailbox, a disabled one). Text about the sender, the sending host, another server, a list, a policy, a
  *   temporary state or the server's own directory prevents that whatever the code, and so do 5.4.x, 5.7.x, an uncertain reply, and a
@@ -147,7 +148,8 @@ function classifyReply(evidence: Evidence, reply: SmtpReply): Outcome {
     return outcome('temporary', { category: 'internal' }, fields);
   }
   const isTlsDemand = category === 'tls' && reply.code === 530;
-  if (reply.code < 500 || PASSING.has(category) || isTlsDemand || requestsRetry(normalized)) {
+  const isPassing = PASSING.has(category) || isTlsDemand || requestsRetry(normalized);
+  if (reply.code < 500 || stage === 'reset' || isPassing) {
     return outcome('temporary', { category, owner }, fields);
   }
   const isOfOne = stage === 'rcpt' || (stage === 'dot' && recipientCount === 1);

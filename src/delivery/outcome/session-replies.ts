@@ -13,9 +13,13 @@ export function isSilentClose(result: RecipientResult): boolean {
 const NO_REUSE =
   /sender (?:is )?already (?:given|specified|set)|nested mail|bad sequence|out of (?:sequence|order)|(?:one|too many|limit of|maximum|max\.?) (?:number of )?(?:messages?|mails?|transactions?)\b.{0,30}(?:connection|session)/i;
 
-/** The server refused the message only because its session had carried one before. */
+/**
+ * The server refused the message only because its session had carried one before. RSET is sent only between messages and presents none, so
+ * this includes every reply to it that refuses, except 421, which closes the session.
+ */
 export function isReuseRefused({ stage, reply, local }: RecipientResult): boolean {
   if (local || reply === undefined || reply.code < 400 || (stage !== 'mail' && stage !== 'reset')) return false;
+  if (stage === 'reset') return reply.code !== 421;
   return reply.code === 503 || NO_REUSE.test(reply.text);
 }
 
