@@ -12,6 +12,7 @@ import {
   classifyPass,
   laterResult,
   type Pass,
+  remainingHosts,
   signalOfPass,
 } from './pass.ts';
 
@@ -102,4 +103,18 @@ test('a refusal of RSET bounces no message: it is sent again over another sessio
     const tired = resultOf({ ...mailOf('s@c.example'), returns: 3 });
     assert.equal(tired?.kind === 'classified' && tired.outcome.kind, 'temporary', text);
   }
+});
+
+test('a session keeps the other addresses of its host for the next message', () => {
+  const other = { host: 'mx.example', addresses: ['192.0.2.2'] };
+  const next = { host: 'mx2.example', addresses: ['192.0.2.3'] };
+  const delivered = passOf({ stage: 'dot', text: '250 ok' });
+  const pooled = { ...delivered.pooled, rest: [other, next] } as unknown as Pass['pooled'];
+  assert.deepEqual(remainingHosts({ ...delivered, pooled }, []), [other, next]);
+  const going = (category: 'remote-error' | 'mailbox-full', owner: 'remote' | 'recipient'): AttemptResult[] => {
+    const one = ended(451, 'mx.example');
+    return [{ ...one, outcome: { ...one.outcome, category, owner } }];
+  };
+  assert.deepEqual(remainingHosts({ ...delivered, pooled }, going('remote-error', 'remote')), [other, next]);
+  assert.deepEqual(remainingHosts({ ...delivered, pooled }, going('mailbox-full', 'recipient')), [next]);
 });

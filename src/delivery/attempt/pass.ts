@@ -184,14 +184,16 @@ export function learn(hosts: HostMemory, { pooled, sent, reused }: Pass, group: 
 }
 
 /**
- * Returns the hosts that an attempt tries after a pass: the other addresses of the host, unless all failures are about the recipients'
- * mailboxes, then the hosts after it. If no host is left and commands were lost, the same address is tried without PIPELINING.
+ * Returns the hosts that an attempt tries after a pass, for the recipients that continue: the other addresses of the host, unless all
+ * failures are about the recipients' mailboxes, then the hosts after it. If no host is left and commands were lost, the same address is
+ * tried without PIPELINING.
  */
-export function remainingHosts({ pooled, sent }: Pass, going: readonly AttemptResult[]): Candidate[] {
+export function remainingHosts({ pooled, sent }: Pass, going: readonly AttemptResult[]): readonly Candidate[] {
   const { host, address } = peerOf(pooled);
   const isOfMailbox = (one: AttemptResult): boolean =>
     one.kind === 'classified' && one.outcome.owner === 'recipient' && one.outcome.category !== 'greylisted';
-  const rest = going.every(isOfMailbox) ? pooled.rest.filter((one) => one.host !== host) : pooled.rest;
+  const isOfMailboxes = going.length > 0 && going.every(isOfMailbox);
+  const rest = isOfMailboxes ? pooled.rest.filter((one) => one.host !== host) : pooled.rest;
   return sent.pipeliningFailed && rest.length === 0 ? [{ ...pooled.candidate, addresses: [address] }] : rest;
 }
 

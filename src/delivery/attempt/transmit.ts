@@ -30,7 +30,7 @@ import { feedbackFields } from '../routing/feedback-address.ts';
 import { type HostMemory, peerKey } from '../routing/hosts.ts';
 import type { MissingDomains } from '../routing/missing-domain.ts';
 import type { ReturnPaths } from '../routing/return-path.ts';
-import { domainOf, isRelay } from '../routing/route.ts';
+import { type Candidate, domainOf, isRelay } from '../routing/route.ts';
 import type { Connections } from './connections.ts';
 import type { StreamedContent } from './large.ts';
 import {
@@ -318,6 +318,8 @@ function detourOf(group: readonly DeliveryItem[]): Detour | undefined {
 
 interface Next {
   pooled: PooledSession;
+  /** The hosts that are left for these recipients. The session keeps its own list for the next message. */
+  rest: readonly Candidate[];
   need: SessionNeed;
   remaining: readonly DeliveryItem[];
   /** The number of hosts that received the message. */
@@ -333,6 +335,7 @@ async function nextHost(
   next: Next,
 ): Promise<PooledSession | Pick<OpenFailure, 'nextDestination'> | undefined> {
   const { pooled, need, remaining, hosts, sessions, durationMs } = next;
+  let { rest } = next;
   if (remaining.length === 0 || sessions >= MAX_SESSIONS) return undefined;
   const beforeMs = Math.max(0, ...remaining.map(({ hop }) => hop.detour?.before?.facts.durationMs ?? 0));
   if (beforeMs + durationMs > MAX_BEFORE_NEXT_MS) return undefined;
@@ -340,10 +343,10 @@ async function nextHost(
   if (hosts + Math.max(...remaining.map(hostCount)) >= MAX_HOSTS) {
     // No other host may receive the message: only more addresses of the last host are left.
     if (!isOwn) return undefined;
-    pooled.rest = pooled.rest.filter(({ host }) => host === pooled.session.remoteHost);
+    rest = rest.filter(({ host }) => host === pooled.session.remoteHost);
   }
-  if (isOwn && pooled.rest.length === 0) return undefined;
-  const opened = await connections.open(destination, need, pooled);
+  if (isOwn && rest.length === 0) return undefined;
+  const opened = await connections.open(destination, need, { ...pooled, rest });
   return opened.ok ? opened.pooled : opened;
 }
 
@@ -410,12 +413,10 @@ export async function transmit(attempt: TransmissionRequest): Promise<Transmissi
 
     const remaining = pending.filter((_, index) => continuesAtNextHost(passResults[index]!, sent.recipients[index]!));
     if (remaining.length > 0) progress.ended(passResults.filter((one) => !remaining.includes(one.item)));
-    pooled.rest = remainingHosts(
-      pass,
-      passResults.filter(({ item }) => remaining.includes(item)),
-    );
+    const going = passResults.filter(({ item }) => remaining.includes(item));
+    const rest = remainingHosts(pass, going);
     const { durationMs } = pass.clocked;
-    const next = await nextHost(attempt, { pooled, need, hosts, sessions, remaining, durationMs });
+    const next = await nextHost(attempt, { pooled, rest, need, hosts, sessions, remaining, durationMs });
     if (!next || !('session' in next)) {
       const continued = [...results.values()].map((one) =>
         next && remaining.includes(one.item) ? continuing(one, { nextDestination: next.nextDestination }, hosts) : one,

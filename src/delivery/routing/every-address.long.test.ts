@@ -117,6 +117,22 @@ test('if one address of a host fails before the dot, the other gets the message 
   );
 });
 
+test('a message on a reused session is tried at the other addresses of the host, as the first one is', async () => {
+  const second: SinkOptions = {
+    script: { mail: ({ occurrence }) => (occurrence === 2 ? '452 4.3.1 Insufficient system storage' : undefined) },
+  };
+  const [sinksOfHost] = (await domain('reused.example', [[second, second]])) as [SmtpSink[]];
+  for (let sent = 1; sent <= 2; sent += 1) {
+    const [id] = (await rig.send({ to: [`ann${sent}@reused.example`] })) as [string];
+    assert.equal((await event(id, 'Delivery')).detail.delivery!.attempts, 1, `message ${sent}`);
+  }
+  assert.deepEqual(
+    sinksOfHost.map(({ messages }) => messages.length),
+    [1, 1],
+  );
+  assert.deepEqual(sinksOfHost.map(total), [1, 1]);
+});
+
 test('the only working address of two hosts gets the message in the first attempt', async () => {
   const bad: SinkOptions[] = [
     { script: { banner: RESET } },
