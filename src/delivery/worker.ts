@@ -31,7 +31,7 @@ import { type Limits, openLimits } from './destinations/limits.ts';
 import { openProbePermits } from './destinations/probe-permits.ts';
 import { PROVIDERS, type Providers } from './destinations/providers.ts';
 import { publishedOf } from './destinations/published.ts';
-import { Registry, SANDBOX } from './destinations/registry.ts';
+import { Registry } from './destinations/registry.ts';
 import { openRelayLimits } from './destinations/relay-limits.ts';
 import { openResumes, type Resumes } from './destinations/resume.ts';
 import { openSharedPauses, type SharedPauses } from './destinations/shared-pauses.ts';
@@ -49,7 +49,7 @@ import { openHostMemory } from './routing/hosts.ts';
 import { openMissingDomains } from './routing/missing-domain.ts';
 import { type MxSets, openMxSets, singleRoute } from './routing/mx-sets.ts';
 import { type ReturnPaths, SENDER_ITSELF } from './routing/return-path.ts';
-import type { Routing } from './routing/route.ts';
+import { type Routing, SANDBOX } from './routing/route.ts';
 
 const SLOTS = 500;
 /** Metrics have labels only for the busiest destinations: 100,000 labels, one for each domain, would be useless. */

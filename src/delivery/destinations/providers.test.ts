@@ -65,6 +65,8 @@ test('an invalid file is reported in one line with the value and the accepted fo
     ['{"google": {"pauses": [{"reply": "x"}]}}', /^pauses of google must be a list/],
     ['{"default": {"match": ["x.example"]}}', /^default must not have "match"$/],
     ['{"relay": {"match": ["x.example"]}}', /^"relay" is not a valid provider name/],
+    ['{"fallback": {"match": ["x.example"]}}', /^"fallback" is not a valid provider name/],
+    ['{"sandbox": {"match": ["x.example"]}}', /^"sandbox" is not a valid provider name/],
     ['{"google": 3}', /^google must be an object$/],
     ['[]', /^must be an object of providers$/],
     ['{', /^is not JSON/],

@@ -7,6 +7,7 @@
  * (case-insensitive) pauses the destination. Missing values come from `default`, which also applies to all other MX hosts.
  */
 import { readFileSync } from 'node:fs';
+import { SHARED_DESTINATIONS } from '../routing/route.ts';
 import builtIn from './providers.json' with { type: 'json' };
 
 export interface PauseRule {
@@ -84,7 +85,7 @@ function check(given: unknown, known: ReadonlySet<string>): asserts given is Rec
         `unknown provider ${JSON.stringify(name)} (known: ${[...known].join(', ')}; others need "match")`,
       );
     }
-    if (!/^[a-z][a-z0-9-]{0,39}$/.test(name) || name === 'relay' || name === 'sandbox') {
+    if (!/^[a-z][a-z0-9-]{0,39}$/.test(name) || SHARED_DESTINATIONS.has(name)) {
       throw new Error(`${JSON.stringify(name)} is not a valid provider name: use letters a to z, digits and hyphens`);
     }
     if (name === DEFAULT && Object.hasOwn(config, 'match')) throw new Error('default must not have "match"');

@@ -3,12 +3,12 @@ import type { LastReply, PublishedDestination } from '../../nodes/nodes.ts';
 import type { Connections } from '../attempt/connections.ts';
 import type { Schedule } from '../queue/schedule.ts';
 import type { MxSets } from '../routing/mx-sets.ts';
-import { isRelay } from '../routing/route.ts';
+import { isRelay, SANDBOX } from '../routing/route.ts';
 import { type DeferredCounts, PUBLISHED_PAUSED } from './deferred-counts.ts';
 import { isOwnLimit, withReply } from './last-replies.ts';
 import { limitReason } from './limit-reason.ts';
 import type { Limits } from './limits.ts';
-import { type Destination, type Registry, SANDBOX } from './registry.ts';
+import type { Destination, Registry } from './registry.ts';
 import type { SendLimits } from './shares.ts';
 
 const PUBLISHED_BUSIEST = 40;

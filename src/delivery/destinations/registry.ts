@@ -31,16 +31,10 @@ import type { Log } from '../../base/log.ts';
 import type { LastReply } from '../../nodes/nodes.ts';
 import type { PauseRequest } from '../outcome/pause.ts';
 import type { Refusal, Signal } from '../outcome/signal.ts';
-import { FALLBACK, isRelay, RELAY } from '../routing/route.ts';
+import { FALLBACK, isRelay, SANDBOX } from '../routing/route.ts';
 import { withReply } from './last-replies.ts';
 import { type Allowance, allowanceAt, type Limits } from './limits.ts';
 import { FALLBACK_AFTER_MS, mailDueOf, nextPause, type Pause, pauseStepMs, type SharedPause } from './pause-steps.ts';
-
-/** The destination of all sandbox mail; it needs no connections. */
-export const SANDBOX = 'sandbox';
-
-/** Destinations that mail of all domains shares. Queue quotas per destination do not apply to them. */
-export const SHARED_DESTINATIONS: ReadonlySet<string> = new Set([RELAY, FALLBACK, SANDBOX]);
 
 interface DestinationRecord {
   readonly key: string;

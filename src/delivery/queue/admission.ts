@@ -1,8 +1,8 @@
 /** Decides where a message may go now: by its hop, by another hop, or nowhere until a pause ends. */
 import type { Pause } from '../destinations/pause-steps.ts';
-import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
+import type { Registry } from '../destinations/registry.ts';
 import type { MxSets } from '../routing/mx-sets.ts';
-import { FALLBACK, type Routing, routedDomainOf } from '../routing/route.ts';
+import { FALLBACK, type Routing, routedDomainOf, SHARED_DESTINATIONS } from '../routing/route.ts';
 import type { DeliveryItem, Hop } from './delivery-item.ts';
 
 export type Admission =

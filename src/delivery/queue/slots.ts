@@ -11,8 +11,8 @@ import type { Attempts } from '../attempt/attempt.ts';
 import type { Connections } from '../attempt/connections.ts';
 import { hasShareLeft, type PooledSession, type SessionNeed } from '../attempt/pooled-session.ts';
 import type { Progress } from '../attempt/transmit.ts';
-import { SANDBOX } from '../destinations/registry.ts';
 import type { Settlement } from '../record/settle.ts';
+import { SANDBOX } from '../routing/route.ts';
 import type { DeliveryItem } from './delivery-item.ts';
 import type { Schedule, Slot } from './schedule.ts';
 

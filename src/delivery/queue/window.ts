@@ -4,9 +4,9 @@
  * in the database and resumed when there is capacity. The last quarter is reserved for new mail.
  */
 import type { FairQueue, LaneGrant, State } from '../../work/work.ts';
-import { type Registry, SHARED_DESTINATIONS } from '../destinations/registry.ts';
+import type { Registry } from '../destinations/registry.ts';
 import type { MxSets } from '../routing/mx-sets.ts';
-import { type Routing, routedDomainOf } from '../routing/route.ts';
+import { type Routing, routedDomainOf, SHARED_DESTINATIONS } from '../routing/route.ts';
 import { accountOfLane, type DeliveryItem, type Hop, type WindowEmail } from './delivery-item.ts';
 import type { Schedule } from './schedule.ts';
 

@@ -76,6 +76,12 @@ export interface OwnHost {
 export const RELAY = 'relay';
 /** Key of the relay for destinations that block this host. */
 export const FALLBACK = 'fallback';
+/** The destination of all sandbox mail; it needs no connections. */
+export const SANDBOX = 'sandbox';
+
+/** Destinations that mail of all domains shares. Queue quotas per destination do not apply to them. No provider has such a name. */
+export const SHARED_DESTINATIONS: ReadonlySet<string> = new Set([RELAY, FALLBACK, SANDBOX]);
+
 /** TLS for connections to an MX host, unless its domain requires more. */
 const MX_TLS = { tls: 'opportunistic', verifyCertificate: false } as const;
 const MAX_HOSTS = 5;

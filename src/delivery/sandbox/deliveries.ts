@@ -18,12 +18,12 @@ import type { Blobs } from '../../storage/blobs/blobs.ts';
 import { createBlobRemover } from '../../storage/blobs/remove.ts';
 import type { Database } from '../../storage/database.ts';
 import { claimChosen, timeOf } from '../../work/work.ts';
-import { SANDBOX } from '../destinations/registry.ts';
 import { classify } from '../outcome/outcome.ts';
 import { claimOperation } from '../queue/claim.ts';
 import { type DeliveryItem, deliveryItemOf } from '../queue/delivery-item.ts';
 import { failureDetail, type ResultMetrics, Results, suppressedSettlementOf } from '../record/results.ts';
 import type { Settlement } from '../record/settle.ts';
+import { SANDBOX } from '../routing/route.ts';
 import { COMPLAINT, HOST, SHOWN, simulatedReply, simulateSandbox } from './simulate.ts';
 import { findSandboxMessageOperation, simulateLateOperation } from './store.ts';
 
