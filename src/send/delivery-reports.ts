@@ -20,7 +20,7 @@ import {
 import { textField } from '../mail/compose/header.ts';
 import { endOfHeader } from '../mail/mime/header-fields.ts';
 import type { EmailDsn, MessageDsn } from '../messages/messages.ts';
-import type { Blobs } from '../storage/blobs/blobs.ts';
+import { BlobDamaged, type Blobs } from '../storage/blobs/blobs.ts';
 import type { Database } from '../storage/database.ts';
 import { isFreeOnly } from '../work/work.ts';
 import { type ClaimedReport, claimReportsOperation, settleReportOperation } from './delivery-report-store.ts';
@@ -37,7 +37,7 @@ const MOST_HEADER_BYTES = 64_000;
 
 export interface DeliveryReportDeps {
   database: Database;
-  blobs: Blobs;
+  blobs: Pick<Blobs, 'get'>;
   clock: Clock;
   log: Log;
   /** Name of this service, for Reporting-MTA. */
@@ -187,8 +187,8 @@ function failureStatus(action: ReportAction, { category, enhancedCode }: Failure
   return `${statusClass}.${subject ?? STATUS_SUBJECTS[category] ?? '0.0'}`;
 }
 
-/** RET applies to failures only (RFC 3461 §4.3). Content that is no longer kept is replaced by the fields in its record. */
-async function returnedMessage(blobs: Blobs, claimed: ClaimedReport): Promise<ReturnedMessage> {
+/** RET applies to failures only (RFC 3461 §4.3). Content that is no longer kept, or damaged, is replaced by the fields in its record. */
+async function returnedMessage(blobs: Pick<Blobs, 'get'>, claimed: ClaimedReport): Promise<ReturnedMessage> {
   const { ret } = JSON.parse(claimed.emailDsn ?? '{}') as EmailDsn;
   const content = await contentOf(blobs, claimed);
   if (content === undefined) return { headersOnly: true, content: recordedHeader(claimed) };
@@ -197,9 +197,17 @@ async function returnedMessage(blobs: Blobs, claimed: ClaimedReport): Promise<Re
   return { headersOnly: true, content: boundedHeader(content) };
 }
 
-async function contentOf(blobs: Blobs, { content, blobKey }: ClaimedReport): Promise<Buffer | undefined> {
+/** Returns the content; undefined if it is no longer kept, or is damaged. The report is sent in any case. */
+async function contentOf(blobs: Pick<Blobs, 'get'>, claimed: ClaimedReport): Promise<Buffer | undefined> {
+  const { content, blobKey } = claimed;
   if (content !== null) return Buffer.from(content.buffer, content.byteOffset, content.byteLength);
-  return blobKey === null ? undefined : blobs.get(blobKey);
+  if (blobKey === null) return undefined;
+  try {
+    return await blobs.get(blobKey);
+  } catch (error) {
+    if (error instanceof BlobDamaged) return undefined;
+    throw error;
+  }
 }
 
 /** The header fields up to a limit, cut between lines. */
