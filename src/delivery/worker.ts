@@ -317,13 +317,15 @@ class DeliveryWorker implements WorkKind<DeliveryItem, Settlement> {
 
   /**
    * Limits how far in the future messages are due. At a normal start, the limit allows the longer intervals of destinations that block this
-   * host. If the clock was set back, the limit is that of normal retries, so all mail is brought forward.
+   * host. If the clock was set back, the limit is that of normal retries, and mail deferred by a pause is due, so all mail is brought
+   * forward.
    */
   repairSchedule({ isSetBack }: { isSetBack: boolean }): Promise<number> {
     return this.#deps.database.execute(clampDueOperation, {
       nowMs: this.#deps.clock.now(),
       latestMs: isSetBack ? LATEST_DELIVERY_WAITS_MS : LATEST_BLOCKED_WAITS_MS,
       crashPauseMs: LONGEST_CRASH_PAUSE_MS,
+      isSetBack,
     });
   }
 

@@ -123,6 +123,8 @@ export interface ClampDue {
   latestMs: readonly number[];
   /** The longest wait of a row after a crash. */
   crashPauseMs: number;
+  /** The clock was set back while this process ran. */
+  isSetBack?: boolean;
 }
 
 export interface ClampKind {

@@ -212,3 +212,12 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     assert.equal(got, 100);
   });
 }
+
+test('messages that wait for a limit are sent if the clock is set back', async (t) => {
+  const { sink, rig, send, settled } = await cappedRelay(t, { perMinute: 10 });
+  const ids = await send(15);
+  await settled(ids, { delivered: 10, delayed: 5 });
+  rig.clock.advance(-25 * HOUR);
+  await settled(ids, { delivered: 15, delayed: 0 });
+  assert.equal(sink.accepted, 15);
+});

@@ -124,10 +124,15 @@ async function releaseOnHold(tx: Transaction, onHold: readonly Loaded[], nowMs: 
   await release(tx, jobs, Math.min(dueMs, ...onHold.map(({ expiresAtMs }) => expiresAtMs)));
 }
 
+/** The end of a pause, to which untried messages are deferred with the status `delayed`, is unknown here: such a row stays unchanged. */
 const NOT_BEFORE = `(SELECT coalesce(m.send_at, 0) FROM message m WHERE m.account_id = work.account_id
   AND m.mode = work.mode AND m.id = work.subject AND m.status IN ('queued', 'scheduled'))`;
+/** After the clock was set back, messages deferred by a pause are due. If the destination is still paused, they are deferred again. */
+const NOT_BEFORE_IF_SET_BACK = `(SELECT CASE WHEN m.status = 'delayed' THEN 0 ELSE coalesce(m.send_at, 0) END
+  FROM message m WHERE m.account_id = work.account_id AND m.mode = work.mode AND m.id = work.subject
+  AND m.status IN ('queued', 'scheduled', 'delayed'))`;
 
 /** Brings forward rows that are due later than any schedule allows; returns their number. */
 export const clampDueOperation = operation('delivery.clampDue', 'write', (tx, clamp: ClampDue) =>
-  clampDue(tx, { kind: DELIVERY_WORK, notBefore: NOT_BEFORE }, clamp),
+  clampDue(tx, { kind: DELIVERY_WORK, notBefore: clamp.isSetBack ? NOT_BEFORE_IF_SET_BACK : NOT_BEFORE }, clamp),
 );
