@@ -8,6 +8,7 @@ import { requestedChanges, requestOrigin } from '../audit/audit.ts';
 import { type Clock, iso, isoOrNull } from '../base/clock.ts';
 import { failure, refuse } from '../base/failure.ts';
 import { knownRecords, type LookUpDeps, lookUpRecords, type RecordSettings } from '../domains/dns-records.ts';
+import { domainChanged } from '../domains/domain-changes.ts';
 import { addDomain, type SenderDomain, verifyDomain } from '../domains/domains.ts';
 import {
   deleteDomainOperation,
@@ -18,7 +19,7 @@ import {
   senderDomainName,
 } from '../domains/store.ts';
 import type { IsServed } from '../domains/tracking-hosts.ts';
-import { domainChanged, rotateKeys } from '../domains/verify.ts';
+import { rotateKeys } from '../domains/verify.ts';
 import { zoneServers } from '../domains/zone-servers.ts';
 import { listById, pageFields, pageOfWhole } from '../http/paging.ts';
 import { answer, defineRoute, type Method, type RouteAnswer, type RouteDefinition } from '../http/route.ts';

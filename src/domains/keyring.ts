@@ -12,6 +12,7 @@ import { open } from '../base/seal.ts';
 import { domainToAscii } from '../mail/address.ts';
 import type { DkimKey } from '../mail/compose/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
+import { onDomainChange } from './domain-changes.ts';
 import {
   coveringDomains,
   RETURN_PATH_LABEL,
@@ -20,7 +21,7 @@ import {
   sealedKeysOperation,
   sendingDomainOperation,
 } from './store.ts';
-import { onDomainChange, sealContext } from './verify.ts';
+import { sealContext } from './verify.ts';
 
 const FRESH_MS = 700;
 const SENDERS_KEPT = 10_000;

@@ -7,9 +7,10 @@ import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccount } from '../accounts/accounts.ts';
 import { silentLog } from '../base/log.ts';
 import { recordCheckOperation } from './check-store.ts';
+import { domainChanged } from './domain-changes.ts';
 import { deleteDomainOperation, type TrackingState } from './store.ts';
 import { openTrackingHosts } from './tracking-hosts.ts';
-import { addDomain, domainChanged } from './verify.ts';
+import { addDomain } from './verify.ts';
 
 async function hostsRig(t: TestContext) {
   const { database, close } = await tempDatabase();

@@ -16,8 +16,8 @@ import { domainToAscii } from '../mail/address.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import type { Database } from '../storage/database.ts';
 import { type TrackingChange, trackingChangesOperation } from './check-store.ts';
+import { onDomainChange } from './domain-changes.ts';
 import { coveringDomains, domainOperation, type TrackingState } from './store.ts';
-import { onDomainChange } from './verify.ts';
 
 const READ_MS = 5_000;
 /** How often all states are read, because a deleted domain is not among the changes. */

@@ -10,11 +10,7 @@
  *   pending ──found──▶ verified ──missing or different──▶ failing ──found──▶ verified
  *
  * States of keys: next ──on every server for an hour──▶ active (signs) ──the next key signs──▶ retired, and deleted ten days later.
- *
- * Changes evict cached answers about domains of the same database in this process immediately; caches of other processes expire quickly
- * enough.
  */
-
 import { changedBy, type Origin, systemOrigin } from '../audit/audit.ts';
 import type { Clock } from '../base/clock.ts';
 import { failure, invalid, ok, type Result, refuse } from '../base/failure.ts';
@@ -25,6 +21,7 @@ import { generateDkimKeys } from '../mail/compose/dkim-sign.ts';
 import type { Database } from '../storage/database.ts';
 import { type RecordedCheck, recordCheckOperation, rotateKeysOperation } from './check-store.ts';
 import { type CheckedRecord, checkRecords, type DnsRecord, type LookUpDeps } from './dns-records.ts';
+import { domainChanged } from './domain-changes.ts';
 import {
   addDomainOperation,
   type DkimAlgorithm,
@@ -37,27 +34,6 @@ import {
   type SenderDomain,
   senderDomainName,
 } from './store.ts';
-
-interface DomainChange {
-  accountId: string;
-  domainId: string;
-}
-
-type Listener = (change: DomainChange) => void;
-
-/** By database, so that listeners are collected with it. */
-const listeners = new WeakMap<Database, Listener[]>();
-
-/** Registers a listener that is called for each change, as long as the database is in use. */
-export function onDomainChange(database: Database, listener: Listener): void {
-  const list = listeners.get(database);
-  if (list) list.push(listener);
-  else listeners.set(database, [listener]);
-}
-
-export function domainChanged(database: Database, change: DomainChange): void {
-  for (const listener of listeners.get(database) ?? []) listener(change);
-}
 
 /** Context to which an encrypted DKIM key is bound. */
 export function sealContext(domainId: string, algorithm: DkimAlgorithm): string {
