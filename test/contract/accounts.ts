@@ -521,16 +521,12 @@ async function domainKeys(stage: Stage, id: string): Promise<void> {
     promotes: false,
   } as const;
   await stage.act(recordCheckOperation, { ...check, keys: [...check.keys], nowMs: nowMs + 2 });
-  const checked = (await stage.act(domainOperation, { id, accountId: null }))!;
-  const lost = { ...check, status: 'failing', keys: [], nowMs: nowMs + 2 } as const;
-  for (const [startedMs, basisKeys, recorded] of [
-    [nowMs, checked.keys, 'verified'],
-    [nowMs + 2, [], 'keys-changed'],
-  ] as const) {
-    const basis = { startedMs, keys: basisKeys };
-    assert.equal(await stage.act(recordCheckOperation, { ...lost, keys: [], basis }), recorded);
-  }
-  assert.equal(await stage.act(recordCheckOperation, { ...lost, keys: [], id: 'dom_none' }), 'deleted');
+  const { keys: active } = (await stage.act(domainOperation, { id, accountId: null }))!;
+  const record = (basis: { startedMs: number; keys: typeof active }, of = id) =>
+    stage.act(recordCheckOperation, { ...check, status: 'failing', keys: [], nowMs: nowMs + 2, basis, id: of });
+  assert.equal(await record({ startedMs: nowMs, keys: active }), 'verified', 'a later check is recorded');
+  assert.equal(await record({ startedMs: nowMs + 2, keys: [] }), 'keys-changed');
+  assert.equal(await record({ startedMs: nowMs + 2, keys: [] }, 'dom_none'), 'deleted');
   for (const beforeMs of [nowMs, nowMs + 1]) {
     const due = await stage.act(dueRotationsOperation, { beforeMs, limit: 5 });
     assert.equal(due.length, beforeMs - nowMs);

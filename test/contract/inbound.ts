@@ -32,18 +32,21 @@ export const inboundMail: Scenario = async (stage) => {
   const account = newAccount(stage);
   await stage.act(createAccountOperation, { account, keys: [] });
   const domain = { id: stage.id('dom'), accountId: account.id, domain: 'returns.example', status: 'pending' } as const;
-  await stage.act(addDomainOperation, { ...domain, nowMs, keys: [] });
+  const key = { algorithm: 'rsa', selector: 's1', publicKey: 'r1', privateKeySealed: Buffer.of(1) } as const;
+  await stage.act(addDomainOperation, { ...domain, nowMs, keys: [key] });
   const isFound = () => stage.act(isReturnPathOperation, 'bounces.returns.example');
   assert.equal(await isFound(), false, 'anyone can add a domain');
-  const check = { id: domain.id, nowMs, keys: [], promotes: false };
+  const check = { id: domain.id, nowMs, promotes: false };
   for (const [status, isReturnPath, expected] of [
-    ['pending', true, false],
+    [null, true, false],
     ['verified', false, false],
     ['verified', true, true],
     ['failing', null, true],
     ['failing', false, false],
   ] as const) {
-    await stage.act(recordCheckOperation, { ...check, status, isReturnPath });
+    const isPublished = status === 'verified';
+    const keys = [{ selector: key.selector, isPublished, isEverywhere: isPublished }];
+    await stage.act(recordCheckOperation, { ...check, keys, status, isReturnPath });
     assert.equal(await isFound(), expected, `${status} ${isReturnPath}`);
   }
   for (const name of ['shop.example', 'bounces.none.example', 'bounces.', ''])
