@@ -208,7 +208,7 @@ async function invite(
   const email = address.value.address.toLowerCase();
   const nowMs = clock.now();
   const secret = newSecret();
-  const byMail = await sendsMail(deps);
+  const byMail = (await sendsMail(deps)) && (await deps.mail.canSendTo(email));
   const userId = newId('usr', nowMs);
   const invited = await requestedChanges(database, request, nowMs).execute(inviteOperation, {
     accountId: caller.account.id,

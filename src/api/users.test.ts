@@ -292,6 +292,8 @@ test('links are emailed once a domain is verified, and a reset does not reveal u
   for (let i = 0; i < 5; i += 1) await ask(email);
   const invited = await app.live.post('/users', { email: 'mailed@example.com' });
   assert.deepEqual([invited.status, invited.body.inviteUrl], [201, undefined]);
+  const complained = await app.live.post('/users', { email: 'complained@example.com' });
+  assert.match(String(complained.body.inviteUrl), /\/welcome#token=\w{43}$/, 'the user does not want the email');
   const invitation = app.mails.find(({ to }) => to === 'mailed@example.com');
   assert.match(invitation!.text, /account "One"[\s\S]*\/welcome#token=\w{43}/);
   await waitUntil('the resets to be worked on', () => app.mails.filter(({ to }) => to === email).length >= 3);

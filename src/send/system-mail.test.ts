@@ -48,10 +48,10 @@ test('a personal message is sent to an address that bounced earlier, but not aft
   const { mail, suppress, suppressed } = await mailRig(t);
   const sendTo = (to: string) => mail.sendTo({ to, subject: 'Invitation', text: 'Set a password.' });
   await suppress('ann@new.example', 'bounce');
-  assert.equal(await sendTo('Ann@New.example'), true);
+  assert.deepEqual([await mail.canSendTo('Ann@New.example'), await sendTo('Ann@New.example')], [true, true]);
   assert.deepEqual(await suppressed('ann@new.example'), [], 'the message is not suppressed');
   await suppress('ben@new.example', 'complaint');
-  assert.equal(await sendTo('ben@new.example'), false);
+  assert.deepEqual([await mail.canSendTo('ben@new.example'), await sendTo('ben@new.example')], [false, false]);
   assert.deepEqual(await suppressed('ben@new.example'), ['ben@new.example']);
   assert.equal(await sendTo('cat@new.example'), true);
   assert.equal(await sendTo('operator@localhost'), false);

@@ -139,9 +139,11 @@ export interface SystemMailer {
   notify: Notify;
   notifyOperators: Notify<OperatorNotice>;
   /**
-   * Resolves with true when the message is accepted, or with false if the service has no host name to send from, mail cannot reach the
-   * address, or the recipient marked earlier mail from the service as spam.
+   * Resolves with false if sendTo() would send nothing: the service has no host name to send from, mail cannot reach the address, or the
+   * recipient marked earlier mail from the service as spam.
    */
+  canSendTo(email: string): Promise<boolean>;
+  /** Resolves with true when the message is accepted, or with false if canSendTo() is false. */
   sendTo(mail: PersonalMail): Promise<boolean>;
   /**
    * Forwards a message as an attachment, so that SPF and DMARC of its author do not matter. Resolves with true when the message is
@@ -219,15 +221,12 @@ async function clearSuppressions(deps: SuppressionDeps, recipients: readonly Add
 }
 
 /**
- * Clears a suppression by a bounce: the mailbox may have been created since then. Returns false for any other suppression, which stays:
- * other people can request a personal message to this address, and its owner does not want it.
+ * Returns whether a personal message can be sent. After a bounce it can: the mailbox may have been created since then. Any other
+ * suppression stays: other people can request a message to this address, and its owner does not want it.
  */
-async function clearBounce(deps: SuppressionDeps, recipient: Address): Promise<boolean> {
+async function acceptsPersonalMail(deps: SuppressionDeps, recipient: Address): Promise<boolean> {
   const found = await deps.database.execute(findSuppressionOperation, listedAddress(deps, recipient));
-  if (found === undefined) return true;
-  if (found.reason !== 'bounce') return false;
-  await clearSuppressions(deps, [recipient]);
-  return true;
+  return found === undefined || found.reason === 'bounce';
 }
 
 export function createSystemMail(options: SystemMailOptions): SystemMailer {
@@ -282,10 +281,16 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     await accept(recipients, { subject, text, html }, { key, retain: '7d' });
   };
 
+  const canSendTo = async (email: string): Promise<boolean> => {
+    const recipient = reachable(email);
+    return sender !== undefined && recipient !== undefined && acceptsPersonalMail(options, recipient);
+  };
+
   const sendTo = async ({ to, subject, text }: PersonalMail): Promise<boolean> => {
     const recipient = reachable(to);
     if (sender === undefined || recipient === undefined) return false;
-    if (!(await clearBounce(options, recipient))) return false;
+    if (!(await acceptsPersonalMail(options, recipient))) return false;
+    await clearSuppressions(options, [recipient]);
     await accept([recipient], { subject, text }, { key: randomText(32), retain: 'none' });
     return true;
   };
@@ -342,6 +347,7 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     sender,
     notify,
     notifyOperators,
+    canSendTo,
     sendTo,
     forward,
     sendReport,

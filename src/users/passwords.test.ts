@@ -27,6 +27,7 @@ async function passwordRig(t: TestContext) {
   const refused = new Set<string>();
   const mail: UserMail = {
     canSend: true,
+    canSendTo: async (email) => !refused.has(email),
     sendTo: async (one) => !refused.has(one.to) && mails.push(one) > 0,
   };
   const log = createLog('info', (line) => lines.push(line));

@@ -27,6 +27,8 @@ export interface UserMail {
   /** Whether the service has a host name to send from. */
   canSend: boolean;
   /** Returns false if mail cannot reach the address, or if its user does not want it. */
+  canSendTo(email: string): Promise<boolean>;
+  /** Returns false if canSendTo() does. */
   sendTo(mail: { to: string; subject: string; text: string }): Promise<boolean>;
 }
 

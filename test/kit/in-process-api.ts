@@ -84,6 +84,7 @@ export async function inProcessApi({ env = {}, clock }: InProcessApiOptions = {}
   const mails: InProcessApi['mails'] = [];
   const mail = {
     canSend: false,
+    canSendTo: async (email: string) => !email.startsWith('complained@'),
     sendTo: async (one: Parameters<UserMail['sendTo']>[0]) => mails.push(one) > 0,
   };
   const node = { clock: parts.clock, database: parts.database, log: silentLog, host: 'postrider.test' };
