@@ -35,5 +35,8 @@ export function watchJumps(clock: Clock): () => number {
   };
 }
 
+/** A recorded time that is further ahead of now than this was recorded while the clock was wrong. */
+export const CLOCK_SLACK_MS = 60_000;
+
 /** Smaller jumps come from time synchronization and are harmless. */
 export const JUMP_MS = 5_000;

@@ -1,5 +1,6 @@
 /** Checks the data that must survive the loss of this machine: a copy of the secret key, and a recent backup. */
 import { existsSync } from 'node:fs';
+import { CLOCK_SLACK_MS } from '../base/clock.ts';
 import type { Config } from '../config.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import type { KeptElsewhere } from '../storage/kept-elsewhere.ts';
@@ -8,8 +9,6 @@ import { type Check, day, days, fail, ok, skip, warn } from './check.ts';
 
 const DAY_MS = 86_400_000;
 const OLDEST_BACKUP_MS = 7 * DAY_MS;
-/** A correction of the clock by up to this much is normal. */
-const CLOCK_SLACK_MS = 60_000;
 
 /** Checks whether `serve` can start with the current key. */
 export function checkSecretKey(problem: SecretKeyProblem | undefined): Check {

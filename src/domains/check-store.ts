@@ -178,17 +178,21 @@ export const rotateKeysOperation = change(
   },
 );
 
-/** Domains whose record was found at least once and that were not checked since this time, least recently checked first. */
+/**
+ * Domains whose record was found at least once and that were not checked since this time, least recently checked first. A check that is
+ * recorded after `aheadMs` counts as none, because the clock was wrong when it was made.
+ */
 export const dueChecksOperation = operation(
   'domains.dueChecks',
   'read',
-  (tx, { beforeMs, limit }: { beforeMs: number; limit: number }): Promise<SenderDomain[]> =>
+  (tx, { beforeMs, aheadMs, limit }: { beforeMs: number; aheadMs: number; limit: number }): Promise<SenderDomain[]> =>
     readDomains(
       tx,
-      `WHERE status <> 'pending' AND checked_at <= ? AND (status = 'failing' OR EXISTS (
+      `WHERE status <> 'pending' AND (checked_at <= ? OR checked_at > ?) AND (status = 'failing' OR EXISTS (
          SELECT 1 FROM dkim_key k WHERE k.domain_id = domain.id AND k.state = 'active' AND k.published_at IS NOT NULL))
        ORDER BY checked_at LIMIT ?`,
       beforeMs,
+      aheadMs,
       limit,
     ),
 );

@@ -3,7 +3,7 @@
  * day later. Keys that have signed for 180 days are replaced, and retired keys are deleted. If several processes share a database, one of
  * them does this; work it cannot finish continues a minute later.
  */
-import type { Clock } from '../base/clock.ts';
+import { CLOCK_SLACK_MS, type Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Notice, NoticePart, Notify } from '../base/notice.ts';
@@ -62,9 +62,11 @@ export function startDomainChecks(options: DomainChecksOptions): Rounds {
 
 async function checkDue(options: DomainChecksOptions, isStopping: () => boolean): Promise<void> {
   const { database, clock, sendingHost, bounceDomain, baseUrl, isServed } = options;
-  const beforeMs = clock.now() - CHECK_EVERY_MS;
+  const nowMs = clock.now();
+  const beforeMs = nowMs - CHECK_EVERY_MS;
+  const aheadMs = nowMs + CLOCK_SLACK_MS;
   for (;;) {
-    const due = await database.execute(dueChecksOperation, { beforeMs, limit: BATCH });
+    const due = await database.execute(dueChecksOperation, { beforeMs, aheadMs, limit: BATCH });
     const dns = options.freshDns();
     const lookUp = { dns, serversOf: zoneServers(dns), sendingHost, bounceDomain, baseUrl, isServed };
     try {

@@ -1,9 +1,7 @@
 /** Queries for the MX checks of live routes, grouped by domain, because all routes of a domain share its record. */
+import { CLOCK_SLACK_MS } from '../base/clock.ts';
 import { operation } from '../storage/operation.ts';
 import type { MxStatus } from './store.ts';
-
-/** A check that is recorded further ahead than this was made while the clock was wrong. */
-const CLOCK_SLACK_MS = 60_000;
 
 interface DueMxChecks {
   nowMs: number;

@@ -509,9 +509,11 @@ async function domainKeys(stage: Stage, id: string): Promise<void> {
   await stage.act(noticeGivenOperation, { id, kind: 'failing' });
   assert.equal((await stage.act(domainNoticesOperation, 10)).length, 0);
   for (const beforeMs of [nowMs, nowMs + 1]) {
-    const due = await stage.act(dueChecksOperation, { beforeMs, limit: 5 });
+    const due = await stage.act(dueChecksOperation, { beforeMs, aheadMs: nowMs + 60_000, limit: 5 });
     assert.equal(due.length, beforeMs - nowMs, 'domains marked as verified are not checked');
   }
+  const afterCorrection = { beforeMs: nowMs - 86_400_000, aheadMs: nowMs - 1, limit: 5 };
+  assert.equal((await stage.act(dueChecksOperation, afterCorrection)).length, 1, 'a check recorded in the future');
   const seen = (selector: string) => ({ selector, isPublished: true, isEverywhere: true });
   const check = {
     id,
