@@ -194,7 +194,12 @@ async function perform(scenario: Scenario, variant: Variant): Promise<Recorded[]
 
 /** Runs the scenario on every variant; the transcripts must be equal and not empty. */
 export async function compare(scenario: Scenario, variants: readonly Variant[] = VARIANTS): Promise<void> {
-  const [first, ...others] = await Promise.all(variants.map((variant) => perform(scenario, variant)));
+  const performed = await Promise.allSettled(variants.map((variant) => perform(scenario, variant)));
+  // All have ended, so that none still uses its database when the next scenario begins.
+  const [first, ...others] = performed.map((one) => {
+    if (one.status === 'rejected') throw one.reason;
+    return one.value;
+  });
   assert.ok(first!.length > 0, 'the scenario did something');
   for (const [way, other] of others.entries()) {
     for (const [index, record] of first!.entries()) {
