@@ -1,9 +1,10 @@
 /**
  * The pauses of destinations as shared by all nodes: the row of a destination stores until when it is paused and why, whether a probe has
- * ended the pause, and which node may probe. An operator ends a pause by setting its end to now. Rows are removed two days after their last
- * change.
+ * ended the pause, and which node may probe. An operator ends a pause by setting its end to now. A pause that started after now has expired,
+ * because the clock was set back. Rows are removed two days after their last change.
  */
 import { change } from '../../audit/audit.ts';
+import { JUMP_MS } from '../../base/clock.ts';
 import { DELIVERY_WORK } from '../../messages/messages.ts';
 import { operation, skipLocked } from '../../storage/operation.ts';
 import { rowset } from '../../storage/rows.ts';
@@ -44,7 +45,8 @@ export const writePausesOperation = operation(
          ON CONFLICT (destination) DO UPDATE SET began_at = excluded.began_at, until_at = excluded.until_at,
            level = excluded.level, blocked_since = excluded.blocked_since, host = excluded.host, outcome = excluded.outcome,
            ended_at = NULL, probe_holder = NULL, probe_until = 0, changed_at = excluded.changed_at
-         WHERE destination_pause.ended_at IS NOT NULL OR destination_pause.until_at <= excluded.began_at`,
+         WHERE destination_pause.ended_at IS NOT NULL OR destination_pause.until_at <= excluded.began_at
+           OR destination_pause.began_at > ?`,
         destination,
         beganAt,
         untilAt,
@@ -53,15 +55,18 @@ export const writePausesOperation = operation(
         host,
         outcome,
         nowMs,
+        beganAt + JUMP_MS,
       );
     }
     for (const destination of ended) {
       await tx.run(
-        'UPDATE destination_pause SET ended_at = ?, changed_at = ? WHERE destination = ? AND ended_at IS NULL AND until_at <= ?',
+        `UPDATE destination_pause SET ended_at = ?, changed_at = ? WHERE destination = ? AND ended_at IS NULL
+           AND (until_at <= ? OR began_at > ?)`,
         nowMs,
         nowMs,
         destination,
         nowMs,
+        nowMs + JUMP_MS,
       );
     }
     await tx.run('DELETE FROM destination_pause WHERE changed_at < ?', nowMs - KEPT_MS);
@@ -106,13 +111,15 @@ export const claimProbeOperation = operation(
   async (tx, { destination, holder, nowMs, untilMs }: ProbeClaim): Promise<ProbeGrant> => {
     const taken = await tx.run(
       `UPDATE destination_pause SET probe_holder = ?, probe_until = ? WHERE destination = ? AND ended_at IS NULL
-         AND until_at <= ? AND (probe_until <= ? OR probe_holder = ?)`,
+         AND (until_at <= ? OR began_at > ?) AND (probe_until <= ? OR probe_holder = ? OR probe_until > ?)`,
       holder,
       untilMs,
       destination,
       nowMs,
+      nowMs + JUMP_MS,
       nowMs,
       holder,
+      untilMs + JUMP_MS,
     );
     if (taken === 1) return { granted: true, untilMs };
     const row = await tx.get<{ until: number; probeUntil: number; endedAt: number | null }>(

@@ -2,7 +2,7 @@
  * Only one session across all nodes probes a destination whose pause has expired: a node first requests the permit from the database. The
  * embedded database has one process and needs no permits.
  */
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, JUMP_MS } from '../../base/clock.ts';
 import { randomText } from '../../base/ids.ts';
 import type { Log } from '../../base/log.ts';
 import type { Database } from '../../storage/database.ts';
@@ -33,7 +33,8 @@ export function openProbePermits(deps: { database: Database; clock: Clock; log: 
     try {
       const nowMs = clock.now();
       const claim = { destination: key, holder, nowMs, untilMs: nowMs + PERMIT_MS };
-      permits.set(key, await database.execute(claimProbeOperation, claim));
+      const { granted, untilMs } = await database.execute(claimProbeOperation, claim);
+      permits.set(key, { granted, untilMs: Math.min(untilMs, claim.untilMs) });
     } catch (error) {
       log.warn(
         { destination: key, error: (error as Error).message },
@@ -47,7 +48,9 @@ export function openProbePermits(deps: { database: Database; clock: Clock; log: 
   return {
     isPermitted: (key) => {
       const permit = permits.get(key);
-      if (permit && clock.now() < permit.untilMs) return permit.granted;
+      const leftMs = permit ? permit.untilMs - clock.now() : 0;
+      // An answer for longer is from before the clock was set back.
+      if (permit && leftMs > 0 && leftMs <= PERMIT_MS + JUMP_MS) return permit.granted;
       permits.delete(key);
       if (!asking.has(key)) void ask(key);
       return false;

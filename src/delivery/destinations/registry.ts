@@ -96,6 +96,18 @@ function isPausedAt({ pause }: Destination, nowMs: number): boolean {
   return pause !== undefined && nowMs < pause.untilMs && nowMs >= pause.beganMs;
 }
 
+/**
+ * Returns whether an attempt started before this time of a pause. If the clock was set back after the start of the pause, only an attempt
+ * whose start is after now did.
+ */
+function startedBefore(
+  startedMs: number,
+  { beganMs }: Pause,
+  { atMs, nowMs }: { atMs: number; nowMs: number },
+): boolean {
+  return nowMs < beganMs ? startedMs > nowMs : startedMs < atMs;
+}
+
 /** Returns the connections allowed now. The ceiling may have dropped since the limit grew, because other processes use their share. */
 function limitAt({ limit, learned }: Destination, ceiling: number, nowMs: number): number {
   if (!learned) return Math.min(limit, ceiling);
@@ -326,7 +338,7 @@ export class Registry {
     const nowMs = this.#nowMs;
     if (accepted) record.acceptedMs = nowMs;
     // Only the probe ends a pause, not an answer to an attempt that started earlier.
-    if (pause && startedMs < pause.untilMs) return 'none';
+    if (pause && startedBefore(startedMs, pause, { atMs: pause.untilMs, nowMs })) return 'none';
     record.answeredMs = nowMs;
     record.stalled = false;
     record.pause = undefined;
@@ -357,7 +369,8 @@ export class Registry {
     const { key, pause } = record;
     const nowMs = this.#nowMs;
     // If several sessions get the same refusal, it causes one pause and increases its length by one step.
-    if (isPausedAt(record, nowMs) || (pause && startedMs < pause.beganMs)) return 'none';
+    if (isPausedAt(record, nowMs)) return 'none';
+    if (pause && startedBefore(startedMs, pause, { atMs: pause.beganMs, nowMs })) return 'none';
     const next = { ...refusal, ...nextPause(pause, request, nowMs) };
     this.#begin(record, { ...next, mailDueMs: mailDueOf(next, this.#canDivert(key)) });
     record.replies = withReply(record.replies, refusal, nowMs);

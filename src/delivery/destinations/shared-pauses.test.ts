@@ -130,6 +130,30 @@ test('a new node loads the pause, and a node that died while probing does not bl
   assert.equal(later.registry.pauseOf(KEY)!.untilMs, clock.now() + 5 * MINUTE, 'the third pause length');
 });
 
+test('after the clock is set back, a pause has expired: one node probes, and the result applies to all nodes', async () => {
+  for (const result of [took, slowDown]) {
+    await storage.empty();
+    const nodes = [openNode(), openNode()];
+    await syncAll(nodes);
+    const [first, second] = nodes as [Node, Node];
+    assert.ok(first.report(slowDown));
+    await syncAll(nodes);
+    clock.advance(-60 * MINUTE);
+    await syncAll(nodes);
+    first.mayOpen();
+    await waitUntil('the first node to be allowed', () => first.mayOpen());
+    second.mayOpen();
+    await second.pauses.sync();
+    assert.ok(!second.mayOpen(), 'one node probes');
+    assert.equal(first.report(result), result === slowDown);
+    await syncAll([first, ...nodes]);
+    for (const { registry } of nodes) {
+      assert.equal(registry.pauseOf(KEY)?.untilMs, result === slowDown ? clock.now() + 2 * MINUTE : undefined);
+      assert.equal(registry.of(KEY).pause === undefined, result === took);
+    }
+  }
+});
+
 test('a change that the database rejects is written when it recovers', async () => {
   let isDown = true;
   const execute: Database['execute'] = (op, args) =>
