@@ -162,14 +162,15 @@ class DeliveryWorker implements WorkKind<DeliveryItem, Settlement> {
     this.limits = openLimits(providers, () => deps.connectionShare?.() ?? 1);
     const permits = openProbePermits(basics);
     this.registry = new Registry({ clock, log, limits: this.limits, hasFallback, probes: permits });
-    this.#pauses = openSharedPauses({ ...basics, registry: this.registry, permits });
+    const warmUps = openWarmUp({ ...basics, ...warmUp, providerOf: providers.byName });
+    this.#pauses = openSharedPauses({ ...basics, registry: this.registry, permits, maySend: warmUps.maySend });
     const relayLimits = openRelayLimits({
       ...basics,
       relay: routing.route.kind === 'relay' ? routing.route.relay.limits : undefined,
       fallback: routing.fallback?.limits,
       share: () => deps.connectionShare?.() ?? 1,
     });
-    this.sendLimits = combine(openWarmUp({ ...basics, ...warmUp, providerOf: providers.byName }), relayLimits);
+    this.sendLimits = combine(warmUps, relayLimits);
     const { notifyOperators = () => Promise.resolve() } = deps;
     this.#notifyBlocked = createBlockedNotices({ ...basics, hasFallback, notifyOperators });
 

@@ -33,7 +33,10 @@ export interface PauseChanges {
   nowMs: number;
 }
 
-/** If several nodes start a pause at the same time, the first one is kept. */
+/** A row whose pause is for the warm-up of some nodes' addresses: other nodes may send, and are paused for other reasons. */
+const IS_WARM_UP = `destination_pause.outcome LIKE '%"category":"warm-up"%'`;
+
+/** If several nodes start a pause at the same time, the first one is kept, unless it is for a warm-up. */
 export const writePausesOperation = operation(
   'delivery.writePauses',
   'write',
@@ -46,7 +49,8 @@ export const writePausesOperation = operation(
            level = excluded.level, blocked_since = excluded.blocked_since, host = excluded.host, outcome = excluded.outcome,
            ended_at = NULL, probe_holder = NULL, probe_until = 0, changed_at = excluded.changed_at
          WHERE destination_pause.ended_at IS NOT NULL OR destination_pause.until_at <= excluded.began_at
-           OR destination_pause.began_at > ?`,
+           OR destination_pause.began_at > ?
+           OR (${IS_WARM_UP} AND excluded.outcome NOT LIKE '%"category":"warm-up"%')`,
         destination,
         beganAt,
         untilAt,
@@ -104,14 +108,17 @@ export interface ProbeGrant {
   untilMs: number;
 }
 
-/** Requests or extends the permit to probe a destination whose pause has expired; one node has it at a time. */
+/**
+ * Requests or extends the permit to probe a destination whose pause has expired; one node has it at a time. A node that is paused for the
+ * warm-up does not request it.
+ */
 export const claimProbeOperation = operation(
   'delivery.claimProbe',
   'write',
   async (tx, { destination, holder, nowMs, untilMs }: ProbeClaim): Promise<ProbeGrant> => {
     const taken = await tx.run(
       `UPDATE destination_pause SET probe_holder = ?, probe_until = ? WHERE destination = ? AND ended_at IS NULL
-         AND (until_at <= ? OR began_at > ?) AND (probe_until <= ? OR probe_holder = ? OR probe_until > ?)`,
+         AND (until_at <= ? OR began_at > ? OR ${IS_WARM_UP}) AND (probe_until <= ? OR probe_holder = ? OR probe_until > ?)`,
       holder,
       untilMs,
       destination,

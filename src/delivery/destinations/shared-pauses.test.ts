@@ -5,13 +5,15 @@ import { fakeClock } from '../../../test/kit/fake-clock.ts';
 import { noticeText } from '../../../test/kit/notice-text.ts';
 import { type TempDatabase, tempDatabase } from '../../../test/kit/temp-database.ts';
 import { waitUntil } from '../../../test/kit/wait-until.ts';
+import { changedBy, systemOrigin } from '../../audit/audit.ts';
 import { silentLog } from '../../base/log.ts';
 import type { OperatorNotice } from '../../base/notice.ts';
 import type { Database } from '../../storage/database.ts';
-import { classify } from '../outcome/outcome.ts';
+import { classify, warmingUp } from '../outcome/outcome.ts';
 import type { Signal } from '../outcome/signal.ts';
 import { blockedNoticeOf, createBlockedNotices } from './blocked-notice.ts';
 import { MX_CONNECTIONS } from './limits.ts';
+import { resumeDestinationOperation } from './pause-store.ts';
 import { openProbePermits } from './probe-permits.ts';
 import { Registry } from './registry.ts';
 import { openSharedPauses, type SharedPauses } from './shared-pauses.ts';
@@ -45,11 +47,11 @@ interface Node {
   mayOpen(): boolean;
 }
 
-function openNode(database: Database = storage.database): Node {
+function openNode(database: Database = storage.database, maySend?: () => boolean): Node {
   const basics = { database, clock, log: silentLog };
   const permits = openProbePermits(basics);
   const registry = new Registry({ clock, log: silentLog, limits: { of: () => MX_CONNECTIONS }, probes: permits });
-  const pauses = openSharedPauses({ ...basics, registry, permits });
+  const pauses = openSharedPauses({ ...basics, registry, permits, ...(maySend && { maySend }) });
   const changes: string[] = [];
   return {
     registry,
@@ -128,6 +130,42 @@ test('a new node loads the pause, and a node that died while probing does not bl
   await waitUntil('the later node to be allowed', () => later.mayOpen());
   later.report(slowDown);
   assert.equal(later.registry.pauseOf(KEY)!.untilMs, clock.now() + 5 * MINUTE, 'the third pause length');
+});
+
+test('a warm-up pauses only the nodes whose addresses may not send any more, and hides no other pause', async () => {
+  const hour = 60 * MINUTE;
+  const refusal = { outcome: warmingUp('warm-up day 1: 50 of 50 messages to google today'), host: null };
+  const usedUp: Signal = { kind: 'wait', request: { ms: 5 * hour }, refusal };
+  const warming = openNode();
+  const alike = openNode();
+  const established = openNode(storage.database, () => true);
+  const nodes = [warming, alike, established];
+  await syncAll(nodes);
+  assert.ok(warming.report(usedUp));
+  await syncAll(nodes);
+  const paused = (): boolean[] => nodes.map(({ registry }) => registry.pauseOf(KEY) !== undefined);
+  assert.deepEqual(paused(), [true, true, false]);
+  assert.equal(established.registry.of(KEY).pause, undefined);
+
+  // A pause that the server requires applies to all, and ends by the probe of the established node.
+  assert.ok(established.report(slowDown));
+  await syncAll([established, ...nodes]);
+  assert.equal(warming.registry.pauseOf(KEY)?.untilMs, clock.now() + MINUTE);
+  clock.advance(MINUTE);
+  assert.ok(warming.report(usedUp));
+  await syncAll([warming, ...nodes]);
+  established.mayOpen();
+  await waitUntil('the established node to be allowed', () => established.mayOpen());
+  established.report(took);
+  await syncAll([established, ...nodes]);
+  assert.deepEqual(paused(), [true, true, false]);
+
+  const nowMs = clock.now();
+  const changes = changedBy(storage.database, systemOrigin(nowMs));
+  await changes.execute(resumeDestinationOperation, { destination: KEY, nowMs });
+  await syncAll(nodes);
+  assert.deepEqual(paused(), [false, false, false]);
+  for (const node of nodes) assert.ok(node.seen().includes(`resumed ${KEY}`));
 });
 
 test('after the clock is set back, a pause has expired: one node probes, and the result applies to all nodes', async () => {

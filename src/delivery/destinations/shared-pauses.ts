@@ -3,7 +3,8 @@
  * restart continues with the known pauses, and only one session across all nodes probes a destination whose pause has expired.
  *
  * A change of this node is written immediately, and again every second until the database accepts it. Then the changes of other nodes are
- * read, and override this node's state. Nothing is claimed before the first read.
+ * read, and override this node's state, except a pause for the warm-up of another node's addresses. Nothing is claimed before the first
+ * read.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -43,6 +44,8 @@ interface SharedPauseDeps {
   log: Log;
   registry: Registry;
   permits: ProbePermits;
+  /** Whether an address of this node may still send today to a destination for which those of another node warm up; by default none may. */
+  maySend?: (key: string) => boolean;
 }
 
 function rowOf(key: string, { beganMs, untilMs, level, blockedMs, host, outcome }: Pause): PauseRow {
@@ -69,8 +72,10 @@ function pauseOf({ beganAt, untilAt, level, blockedSince, host, outcome }: Pause
 }
 
 export function openSharedPauses(deps: SharedPauseDeps): SharedPauses {
-  const { database, clock, log, registry, permits } = deps;
+  const { database, clock, log, registry, permits, maySend = () => false } = deps;
   const unwritten = new Set<Destination>();
+  /** The warm-up pauses of other nodes, at most one for each large provider. */
+  const passedOver = new Map<string, SharedPause>();
   let found: SharedChange[] = [];
   let readToMs = 0;
   let isLoaded = false;
@@ -90,11 +95,24 @@ export function openSharedPauses(deps: SharedPauseDeps): SharedPauses {
     }
   };
 
+  /** Leaves this destination open while the addresses of another node warm up; its deferred mail returns if the operator ends the pause. */
+  const passOver = (destination: Destination, shared: SharedPause): void => {
+    const before = passedOver.get(destination.key);
+    passedOver.set(destination.key, shared);
+    if (before?.beganMs !== shared.beganMs || shared.untilMs >= before.untilMs) return;
+    found.push({ kind: 'resumed', destination, pause: { ...before, mailDueMs: before.untilMs } });
+  };
+
   const adopt = (row: ReadPause): void => {
     if (row.endedAt !== null && !isLoaded) return;
     const destination = registry.of(row.destination);
     if (unwritten.has(destination)) return;
-    const adopted = registry.adopt(destination, row.endedAt === null ? pauseOf(row) : undefined);
+    const shared = row.endedAt === null ? pauseOf(row) : undefined;
+    if (shared?.outcome.category === 'warm-up' && maySend(row.destination)) {
+      passOver(destination, shared);
+      return;
+    }
+    const adopted = registry.adopt(destination, shared);
     if (adopted.kind === 'same') return;
     permits.forget(row.destination);
     if (adopted.kind === 'began') found.push({ kind: 'began', destination });

@@ -212,3 +212,26 @@ for (const dialect of ['sqlite', 'postgres'] as const) {
     assert.equal(rest, 300, 'the released allocation is available again');
   });
 }
+
+test('whether a node may still send depends on its own addresses; without addresses, all nodes are one host', async (t) => {
+  const temp = await tempDatabase('sqlite');
+  t.after(() => temp.close());
+  const open = (starts: WarmUpStart[], sources: string[]): WarmUp =>
+    openWarmUp({
+      database: temp.database,
+      clock: fakeClock(),
+      log: silentLog,
+      starts,
+      sources,
+      providerOf: PROVIDERS.byName,
+    });
+  const [warming, established] = ['192.0.2.1', '192.0.2.2'] as const;
+  const starts = [begun(1, warming)];
+  assert.ok(open(starts, [established]).maySend('google'));
+  assert.ok(!open([begun(1)], []).maySend('google'));
+  const first = open(starts, [warming]);
+  assert.ok(first.maySend('google'));
+  const shares = first.of('google')!;
+  for (let taken = 1; taken > 0; ) taken = await shares.take(warming, 10);
+  assert.ok(!first.maySend('google'));
+});

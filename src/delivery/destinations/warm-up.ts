@@ -6,8 +6,8 @@
  * A node takes one fiftieth of the day's share from the database at a time (at most 100 messages) before sending, so most messages need no
  * query. Messages that the provider accepted or permanently refused count, and those that hung between the final dot and its reply;
  * deferred ones do not. Shares unused for ten seconds, or at shutdown, are returned; after a crash they count as sent. When no usable
- * address has anything left, the destination is paused until midnight UTC, like one that asks for time (registry.ts): on all nodes, and
- * without an attempt for queued messages.
+ * address has anything left, the destination is paused until midnight UTC, like one that asks for time (registry.ts), without an attempt
+ * for queued messages: on all nodes, except those with an address that may still send.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -25,7 +25,10 @@ const IDLE_MS = 10_000;
 /** Without source addresses, all nodes count as one host. */
 const HOST = '';
 
-export type WarmUp = SendLimits;
+export interface WarmUp extends SendLimits {
+  /** Whether an address of this node may still send to the destination today. False without source addresses: all nodes are one host. */
+  maySend(destination: string): boolean;
+}
 
 export interface WarmUpSettings {
   starts: readonly WarmUpStart[];
@@ -163,6 +166,11 @@ export function openWarmUp({ database, clock, log, starts, sources, providerOf }
     of: (destination) => {
       const day = today(destination);
       return day && sharesOf(day);
+    },
+    maySend: (destination) => {
+      const day = today(destination);
+      const shares = day && sharesOf(day);
+      return sources.length > 0 && (shares === undefined || sources.some((source) => shares.hasCapacity(source)));
     },
     reasonOf: (destination) => {
       const day = today(destination);
