@@ -81,7 +81,7 @@ test('a logout that fails is reported, and the user stays logged in', { skip }, 
   const refusal = { code: 'INTERNAL_ERROR', message: 'The session is not ended.' };
   await page.route('**/session', (route) => {
     if (route.request().method() !== 'DELETE') return route.continue();
-    return route.fulfill({ status: 500, json: refusal });
+    return route.fulfill({ status: 500, json: { error: refusal } });
   });
   await signOut();
   await failure.getByText(refusal.message).waitFor();

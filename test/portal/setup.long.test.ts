@@ -89,7 +89,7 @@ test('a domain is added, found in the DNS automatically, and removed unless undo
   assert.equal((await service.api.get(`/domains/${domainId}`)).body.status, 'verified');
 
   const refusal = { code: 'UNAVAILABLE', message: 'Postrider cannot create keys now.' };
-  await page.route('**/rotate-keys', (route) => route.fulfill({ status: 503, json: refusal }));
+  await page.route('**/rotate-keys', (route) => route.fulfill({ status: 503, json: { error: refusal } }));
   await button(page, 'Rotate DKIM keys').click();
   await page.getByRole('alert').getByText(refusal.message).waitFor();
   await page.unroute('**/rotate-keys');
