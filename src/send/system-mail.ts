@@ -307,22 +307,10 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     );
   };
 
-  const sendDeliveryReport = async ({ key, from, to, messageId, report }: ReportToSend): Promise<void> => {
+  const sendDeliveryReport = async (mail: ReportToSend): Promise<void> => {
     const nowMs = clock.now();
-    const { content, subject, smtpUtf8, eightBit } = report;
-    const email: ComposedEmail = {
-      headerFrom: mailboxText(from),
-      headerTo: { to: [to.address], cc: [] },
-      envelopeFrom: '',
-      subject,
-      headerMessageId: messageId,
-      tags: [],
-      metadata: {},
-      options: { requireTls: false, smtpUtf8, eightBit, expiresAfterSeconds: LIFETIME_SECONDS },
-      content,
-      recipients: [{ messageId: newId('msg', nowMs), address: to, role: 'to', simulateSuppressed: false }],
-    };
-    await acceptEmails(toAccept([email], { key, text: key, nowMs, retain: 'none' }));
+    const { key } = mail;
+    await acceptEmails(toAccept([deliveryReportEmail(mail, nowMs)], { key, text: key, nowMs, retain: 'none' }));
   };
 
   const forward = async ({ key, to, replyTo, subject, text, original }: ForwardedMail): Promise<boolean> => {
@@ -352,6 +340,22 @@ export function createSystemMail(options: SystemMailOptions): SystemMailer {
     forward,
     sendReport,
     sendDeliveryReport,
+  };
+}
+
+function deliveryReportEmail({ from, to, messageId, report }: ReportToSend, nowMs: number): ComposedEmail {
+  const { content, subject, smtpUtf8, eightBit } = report;
+  return {
+    headerFrom: mailboxText(from),
+    headerTo: { to: [to.address], cc: [] },
+    envelopeFrom: '',
+    subject,
+    headerMessageId: messageId,
+    tags: [],
+    metadata: {},
+    options: { requireTls: false, smtpUtf8, eightBit, expiresAfterSeconds: LIFETIME_SECONDS },
+    content,
+    recipients: [{ messageId: newId('msg', nowMs), address: to, role: 'to', simulateSuppressed: false }],
   };
 }
 
