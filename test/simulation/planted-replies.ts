@@ -27,8 +27,8 @@ export const PLANTED_REPLIES: Readonly<Record<string, Planted>> = {
   },
   'a reply that quotes another server suppresses the address': {
     file: 'delivery/outcome/reply-match.ts',
-    find: 'const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, UNSURE];',
-    replace: 'const vetoes = [NOT_THE_ADDRESS, UNSURE];',
+    find: 'const vetoes = [NOT_THE_ADDRESS, SECOND_HAND, ',
+    replace: 'const vetoes = [NOT_THE_ADDRESS, ',
     finds: /suppressed without a reason|nothing speaks against/,
   },
   'a policy code (x.7.x) suppresses the address': {

@@ -47,7 +47,7 @@ export const PLANTED: Readonly<Record<string, Planted>> = {
   },
   'a temporary rejection counts as permanent': {
     file: 'delivery/outcome/outcome.ts',
-    find: 'if (reply.code < 500 || PASSING.has(category) || isTlsDemand || requestsRetry(normalized)) {',
+    find: "if (reply.code < 500 || stage === 'reset' || isPassing) {",
     replace: 'if (reply.code < 450) {',
     finds: /bounced, and nobody refused it/,
   },
