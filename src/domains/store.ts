@@ -360,19 +360,21 @@ export const domainsToCheckOperation = operation('domains.toCheck', 'read', (tx,
   readDomains(tx, 'ORDER BY id DESC LIMIT ?', limit),
 );
 
-/**
- * Returns whether a name is the return path of a sender domain: `bounces.` and the domain. The domain must have been verified, and the last
- * check must have found that the name points to Postrider. A failing domain keeps its return path, to which bounces of sent mail arrive.
- */
-export const isReturnPathOperation = operation(
-  'domains.isReturnPath',
+/** `confirmed`: the domain was verified, and its last check found that the name points to Postrider. `unconfirmed`: anyone can add one. */
+export type ReturnPathState = 'confirmed' | 'unconfirmed' | 'none';
+
+/** Returns whether a name is the return path of a sender domain: `bounces.` and the domain. */
+export const returnPathStateOperation = operation(
+  'domains.returnPathState',
   'read',
-  async (tx, name: string): Promise<boolean> => {
+  async (tx, name: string): Promise<ReturnPathState> => {
     const domain = name.startsWith(RETURN_PATH_LABEL) ? name.slice(RETURN_PATH_LABEL.length) : '';
-    const found = await tx.get(
-      `SELECT 1 AS found FROM domain WHERE domain = ? AND status <> 'pending' AND return_path_at IS NOT NULL LIMIT 1`,
+    const found = await tx.get<{ confirmed: number | null }>(
+      `SELECT max(CASE WHEN status <> 'pending' AND return_path_at IS NOT NULL THEN 1 ELSE 0 END) AS confirmed
+       FROM domain WHERE domain = ?`,
       domain,
     );
-    return found !== undefined;
+    if (found === undefined || found.confirmed === null) return 'none';
+    return found.confirmed === 1 ? 'confirmed' : 'unconfirmed';
   },
 );

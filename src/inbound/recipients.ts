@@ -6,6 +6,7 @@
  * routes. Response times therefore reveal nothing. A valid token at the bounce domain needs no lookup.
  */
 import type { Clock } from '../base/clock.ts';
+import type { ReturnPathState } from '../domains/domains.ts';
 import { domainToAscii } from '../mail/address.ts';
 import type { TokenAddresses } from '../mail/token-address.ts';
 import type { FindRoute, InboundUse, Use } from './inbound-mail.ts';
@@ -25,13 +26,13 @@ export interface RecipientsOptions {
   bounceDomain: string | undefined;
   /** Host name of this service. */
   hostname: string;
-  /** Returns whether a domain is the return path of a sender domain and was found to point to the bounce domain. */
-  isReturnPath(domain: string): Promise<boolean>;
+  /** Returns whether a domain is the return path of a sender domain. */
+  returnPathState(domain: string): Promise<ReturnPathState>;
   findRoute: FindRoute;
 }
 
 export function createRecipients(options: RecipientsOptions): Recipients {
-  const { tokens, clock, bounceDomain, hostname, isReturnPath, findRoute } = options;
+  const { tokens, clock, bounceDomain, hostname, returnPathState, findRoute } = options;
   const bounceHost = bounceDomain === undefined ? undefined : domainToAscii(bounceDomain);
 
   const ofToken = (local: string): Use | undefined => {
@@ -48,8 +49,10 @@ export function createRecipients(options: RecipientsOptions): Recipients {
   };
 
   const ask = async (local: string, domain: string, token: Use | undefined): Promise<InboundUse | undefined> => {
-    const [isOfReturnPath, route] = await Promise.all([isReturnPath(domain), findRoute({ local, domain })]);
-    const use = ofName(local, domain, isOfReturnPath || domain === bounceHost) ?? (isOfReturnPath ? token : undefined);
+    const [state, route] = await Promise.all([returnPathState(domain), findRoute({ local, domain })]);
+    // A token proves that Postrider sent mail with this return path. A name is the operator's only if the domain belongs to a customer.
+    const use =
+      ofName(local, domain, state === 'confirmed' || domain === bounceHost) ?? (state === 'none' ? undefined : token);
     return use ? { use, maxBytes: REPORT_BYTES } : route;
   };
 

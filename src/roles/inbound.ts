@@ -4,7 +4,7 @@
  */
 import { type Running, stopAll } from '../base/lifecycle.ts';
 import { createReturnPaths, type ReturnPaths, type Routing } from '../delivery/delivery.ts';
-import { isReturnPathOperation } from '../domains/domains.ts';
+import { returnPathStateOperation } from '../domains/domains.ts';
 import {
   createIntake,
   createRecipients,
@@ -91,7 +91,7 @@ export async function startInboundRole(
       clock,
       bounceDomain: config.bounceDomain,
       hostname: config.smtpHostname,
-      isReturnPath: (domain) => database.execute(isReturnPathOperation, domain),
+      returnPathState: (domain) => database.execute(returnPathStateOperation, domain),
       findRoute: createFindRoute({ database, clock }),
     }),
     isScarce: overload.isScarce,

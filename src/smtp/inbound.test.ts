@@ -125,9 +125,9 @@ test("every rejection takes the same work and text, except for Postrider's own t
           return rig.tokens.open(...args);
         },
       },
-      isReturnPath: async () => {
+      returnPathState: async () => {
         counts.returnPath += 1;
-        return false;
+        return 'none';
       },
       findRoute: async () => {
         counts.route += 1;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createAccountOperation } from '../../src/accounts/store.ts';
 import { recordCheckOperation } from '../../src/domains/check-store.ts';
-import { addDomainOperation, isReturnPathOperation } from '../../src/domains/store.ts';
+import { addDomainOperation, returnPathStateOperation } from '../../src/domains/store.ts';
 import {
   findOperatorMailOperation,
   listOperatorMailOperation,
@@ -34,23 +34,23 @@ export const inboundMail: Scenario = async (stage) => {
   const domain = { id: stage.id('dom'), accountId: account.id, domain: 'returns.example', status: 'pending' } as const;
   const key = { algorithm: 'rsa', selector: 's1', publicKey: 'r1', privateKeySealed: Buffer.of(1) } as const;
   await stage.act(addDomainOperation, { ...domain, nowMs, keys: [key] });
-  const isFound = () => stage.act(isReturnPathOperation, 'bounces.returns.example');
-  assert.equal(await isFound(), false, 'anyone can add a domain');
+  const state = () => stage.act(returnPathStateOperation, 'bounces.returns.example');
+  assert.equal(await state(), 'unconfirmed', 'anyone can add a domain');
   const check = { id: domain.id, nowMs, promotes: false };
   for (const [status, isReturnPath, expected] of [
-    [null, true, false],
-    ['verified', false, false],
-    ['verified', true, true],
-    ['failing', null, true],
-    ['failing', false, false],
+    [null, true, 'unconfirmed'],
+    ['verified', false, 'unconfirmed'],
+    ['verified', true, 'confirmed'],
+    ['failing', null, 'confirmed'],
+    ['failing', false, 'unconfirmed'],
   ] as const) {
     const isPublished = status === 'verified';
     const keys = [{ selector: key.selector, isPublished, isEverywhere: isPublished }];
     await stage.act(recordCheckOperation, { ...check, keys, status, isReturnPath });
-    assert.equal(await isFound(), expected, `${status} ${isReturnPath}`);
+    assert.equal(await state(), expected, `${status} ${isReturnPath}`);
   }
   for (const name of ['shop.example', 'bounces.none.example', 'bounces.', ''])
-    assert.equal(await stage.act(isReturnPathOperation, name), false);
+    assert.equal(await stage.act(returnPathStateOperation, name), 'none');
   const accountId = stage.id('acc');
   const mail = (change: Partial<NewInbound> = {}): NewInbound => ({
     id: stage.id('inb'),

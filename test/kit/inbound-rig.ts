@@ -7,7 +7,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { newId } from '../../src/base/ids.ts';
 import { createLog } from '../../src/base/log.ts';
 import { createMetrics } from '../../src/base/metrics.ts';
-import { isReturnPathOperation } from '../../src/domains/domains.ts';
+import { returnPathStateOperation } from '../../src/domains/domains.ts';
 import {
   createRecipients,
   type NewInbound,
@@ -67,7 +67,7 @@ export async function inboundRig(dialect: Dialect = 'sqlite') {
         clock,
         bounceDomain: BOUNCE_DOMAIN,
         hostname: 'postrider.test',
-        isReturnPath: (domain) => database.execute(isReturnPathOperation, domain),
+        returnPathState: (domain) => database.execute(returnPathStateOperation, domain),
         findRoute: async ({ local, domain }) =>
           `${local}@${domain}` === 'support@in.example' ? { use: route, maxBytes: 25_000_000 } : undefined,
         ...recipients,
