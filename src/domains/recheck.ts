@@ -62,10 +62,10 @@ export function startDomainChecks(options: DomainChecksOptions): Rounds {
 
 async function checkDue(options: DomainChecksOptions, isStopping: () => boolean): Promise<void> {
   const { database, clock, sendingHost, bounceDomain, baseUrl, isServed } = options;
-  const nowMs = clock.now();
-  const beforeMs = nowMs - CHECK_EVERY_MS;
-  const aheadMs = nowMs + CLOCK_SLACK_MS;
+  const beforeMs = clock.now() - CHECK_EVERY_MS;
   for (;;) {
+    // The checks of a long round are not in the future.
+    const aheadMs = clock.now() + CLOCK_SLACK_MS;
     const due = await database.execute(dueChecksOperation, { beforeMs, aheadMs, limit: BATCH });
     const dns = options.freshDns();
     const lookUp = { dns, serversOf: zoneServers(dns), sendingHost, bounceDomain, baseUrl, isServed };
