@@ -163,7 +163,10 @@ export const settleOperation = operation(
   'webhooks.settle',
   'write',
   async (tx, request: SettleRequest): Promise<SettleAnswer> => {
-    const results = await redirected(tx, request.settled);
+    const webhookIds = [...new Set(request.settled.map(({ webhookId }) => webhookId))];
+    await keepEndpoints(tx, webhookIds);
+    const urls = await endpointUrls(tx, webhookIds);
+    const results = request.settled.map((one) => redirected(one, urls));
     const held = await settleLeases(tx, results, ({ seq, fence, accountId, mode, ...one }) => ({
       seq,
       fence,
@@ -172,9 +175,6 @@ export const settleOperation = operation(
       tried: true,
       againAtMs: one.result === 'retry' ? (one.nextAttemptMs ?? one.atMs) : null,
     }));
-    const webhookIds = [...new Set(held.map(({ webhookId }) => webhookId))];
-    await keepEndpoints(tx, webhookIds);
-    const urls = await endpointUrls(tx, webhookIds);
     // The statements are pipelined to the database.
     await Promise.all(held.map((settled) => urls.has(settled.webhookId) && writeRecord(tx, settled, request.nowMs)));
     const current = held.filter((one) => one.tried && one.url === urls.get(one.webhookId));
@@ -186,16 +186,11 @@ export const settleOperation = operation(
   },
 );
 
-/** Returns the results, with a retry for each 410 of a URL that its endpoint no longer has: the event is sent to the new one. */
-async function redirected(tx: Transaction, settled: readonly WebhookSettlement[]): Promise<WebhookSettlement[]> {
-  const gone = settled.filter(({ result }) => result === 'gone');
-  if (gone.length === 0) return [...settled];
-  const urls = await endpointUrls(tx, [...new Set(gone.map(({ webhookId }) => webhookId))]);
-  return settled.map((one) => {
-    const url = urls.get(one.webhookId);
-    if (one.result !== 'gone' || url === undefined || url === one.url) return one;
-    return { ...one, result: 'retry', nextAttemptMs: one.atMs };
-  });
+/** Returns the result; a retry for a 410 of a URL that its endpoint no longer has, because the event is sent to the new one. */
+function redirected(settled: WebhookSettlement, urls: ReadonlyMap<string, string>): WebhookSettlement {
+  const url = urls.get(settled.webhookId);
+  if (settled.result !== 'gone' || url === undefined || url === settled.url) return settled;
+  return { ...settled, result: 'retry', nextAttemptMs: settled.atMs };
 }
 
 /** An endpoint is disabled after this time with nothing but failures. */

@@ -198,9 +198,12 @@ class WebhookWorker implements WorkKind<WebhookItem, WebhookSettlement> {
 
   async #attempt(request: EndpointRequest): Promise<void> {
     const { metrics } = this.#deps;
-    if (!(await this.#runner.isUnchanged(request.items))) {
+    const isUnchanged = await this.#runner.isUnchanged(request.items);
+    // The read can take long, for example during a failover.
+    const mayStart = this.engine.isOpen && request.items.every((item) => this.engine.holds(item));
+    if (!isUnchanged || !mayStart) {
       for (const item of request.items) this.engine.release(item);
-      this.#releaseWaiting(request.items[0]!.job.lane);
+      if (!isUnchanged) this.#releaseWaiting(request.items[0]!.job.lane);
       return;
     }
     request.startedMs = performance.now();
@@ -247,7 +250,7 @@ class WebhookWorker implements WorkKind<WebhookItem, WebhookSettlement> {
     const hanging = new Set<EndpointLane>();
     for (const { startedMs, lane } of this.#inFlight) {
       if (startedMs === NOT_STARTED || !lane) continue;
-      if (startedMs > before) break;
+      if (startedMs > before) continue;
       hanging.add(lane);
     }
     for (const lane of hanging) {
