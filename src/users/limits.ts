@@ -11,6 +11,7 @@
  */
 import { hash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
+import { NODE_CLOCKS_DIFFER_MS } from '../base/clock.ts';
 import type { Transaction } from '../storage/operation.ts';
 
 /** Allows `burst` attempts in a row, then one per interval. */
@@ -32,12 +33,9 @@ const RESETS_PER_USER: Rate = { burst: 3, intervalMs: 600_000 };
 const RESETS_PER_ADDRESS: Rate = { burst: 20, intervalMs: 60_000 };
 export const KNOWN_FOR_MS = 90 * 86_400_000;
 
-/**
- * The time from now until which an allowance can be used. It includes one interval more than the burst, because the clocks of the nodes
- * differ a little.
- */
+/** The time from now until which an allowance can be used, also according to a node whose clock is ahead. */
 function longestTakenMs({ burst, intervalMs }: Rate): number {
-  return (burst + 1) * intervalMs;
+  return burst * intervalMs + NODE_CLOCKS_DIFFER_MS;
 }
 
 /** Rows whose allowance is used for longer than this from now have no effect. */

@@ -1,10 +1,10 @@
 /**
  * The pauses of destinations as shared by all nodes: the row of a destination stores until when it is paused and why, whether a probe has
- * ended the pause, and which node may probe. An operator ends a pause by setting its end to now. A pause that started after now has expired,
- * because the clock was set back. Rows are removed two days after their last change.
+ * ended the pause, and which node may probe. An operator ends a pause by setting its end to now. A pause that started far ahead of now
+ * has expired, because the clock was set back. Rows are removed two days after their last change.
  */
 import { change } from '../../audit/audit.ts';
-import { JUMP_MS } from '../../base/clock.ts';
+import { NODE_CLOCKS_DIFFER_MS } from '../../base/clock.ts';
 import { DELIVERY_WORK } from '../../messages/messages.ts';
 import { operation, skipLocked } from '../../storage/operation.ts';
 import { rowset } from '../../storage/rows.ts';
@@ -59,7 +59,7 @@ export const writePausesOperation = operation(
         host,
         outcome,
         nowMs,
-        beganAt + JUMP_MS,
+        beganAt + NODE_CLOCKS_DIFFER_MS,
       );
     }
     for (const destination of ended) {
@@ -70,7 +70,7 @@ export const writePausesOperation = operation(
         nowMs,
         destination,
         nowMs,
-        nowMs + JUMP_MS,
+        nowMs + NODE_CLOCKS_DIFFER_MS,
       );
     }
     await tx.run('DELETE FROM destination_pause WHERE changed_at < ?', nowMs - KEPT_MS);
@@ -109,8 +109,8 @@ export interface ProbeGrant {
 }
 
 /**
- * Requests or extends the permit to probe a destination whose pause has expired; one node has it at a time. A node that is paused for the
- * warm-up does not request it.
+ * Requests or extends the permit to probe a destination whose pause has expired; one node has it at a time. A pause for a warm-up does not
+ * prevent a probe, because it applies to other nodes only.
  */
 export const claimProbeOperation = operation(
   'delivery.claimProbe',
@@ -123,10 +123,10 @@ export const claimProbeOperation = operation(
       untilMs,
       destination,
       nowMs,
-      nowMs + JUMP_MS,
+      nowMs + NODE_CLOCKS_DIFFER_MS,
       nowMs,
       holder,
-      untilMs + JUMP_MS,
+      untilMs + NODE_CLOCKS_DIFFER_MS,
     );
     if (taken === 1) return { granted: true, untilMs };
     const row = await tx.get<{ until: number; probeUntil: number; endedAt: number | null }>(

@@ -47,10 +47,22 @@ interface Node {
   mayOpen(): boolean;
 }
 
-function openNode(database: Database = storage.database, maySend?: () => boolean): Node {
-  const basics = { database, clock, log: silentLog };
+interface NodeOptions {
+  database?: Database;
+  maySend?: () => boolean;
+  ownClock?: typeof clock;
+}
+
+function openNode(options: NodeOptions = {}): Node {
+  const { database = storage.database, maySend, ownClock = clock } = options;
+  const basics = { database, clock: ownClock, log: silentLog };
   const permits = openProbePermits(basics);
-  const registry = new Registry({ clock, log: silentLog, limits: { of: () => MX_CONNECTIONS }, probes: permits });
+  const registry = new Registry({
+    clock: ownClock,
+    log: silentLog,
+    limits: { of: () => MX_CONNECTIONS },
+    probes: permits,
+  });
   const pauses = openSharedPauses({ ...basics, registry, permits, ...(maySend && { maySend }) });
   const changes: string[] = [];
   return {
@@ -62,7 +74,7 @@ function openNode(database: Database = storage.database, maySend?: () => boolean
     },
     report: (signal) => {
       const destination = registry.of(KEY);
-      const change = registry.report(destination, signal, clock.now());
+      const change = registry.report(destination, signal, ownClock.now());
       if (change !== 'none') void pauses.changed(destination);
       return change === 'began';
     },
@@ -138,7 +150,7 @@ test('a warm-up pauses only the nodes whose addresses may not send any more, and
   const usedUp: Signal = { kind: 'wait', request: { ms: 5 * hour }, refusal };
   const warming = openNode();
   const alike = openNode();
-  const established = openNode(storage.database, () => true);
+  const established = openNode({ maySend: () => true });
   const nodes = [warming, alike, established];
   await syncAll(nodes);
   assert.ok(warming.report(usedUp));
@@ -166,6 +178,41 @@ test('a warm-up pauses only the nodes whose addresses may not send any more, and
   await syncAll(nodes);
   assert.deepEqual(paused(), [false, false, false]);
   for (const node of nodes) assert.ok(node.seen().includes(`resumed ${KEY}`));
+});
+
+test('an operator ends the warm-up pause of a node that has regained a share', async () => {
+  let hasShare = false;
+  const node = openNode({ maySend: () => hasShare });
+  await node.pauses.sync();
+  const refusal = { outcome: warmingUp('warm-up day 1: 50 of 50 messages to google today'), host: null };
+  assert.ok(node.report({ kind: 'wait', request: { ms: 300 * MINUTE }, refusal }));
+  await node.pauses.sync();
+  hasShare = true;
+  const nowMs = clock.now();
+  await changedBy(storage.database, systemOrigin(nowMs)).execute(resumeDestinationOperation, {
+    destination: KEY,
+    nowMs,
+  });
+  await node.pauses.sync();
+  assert.equal(node.registry.pauseOf(KEY), undefined);
+});
+
+test('a node whose clock is behind does not end the pause of another node', async () => {
+  const ahead = fakeClock();
+  ahead.advance(clock.now() + MINUTE - ahead.now());
+  const first = openNode({ ownClock: ahead });
+  const second = openNode();
+  await syncAll([first, second]);
+  const destination = second.registry.of(KEY);
+  const startedMs = clock.now();
+  assert.ok(first.report(slowDown));
+  await syncAll([first, second]);
+  second.mayOpen();
+  await second.pauses.sync();
+  assert.ok(!second.mayOpen(), 'it may not probe');
+  assert.equal(second.registry.report(destination, took, startedMs), 'none', 'an attempt from before the pause');
+  await syncAll([second, first]);
+  assert.equal(first.registry.pauseOf(KEY)?.untilMs, ahead.now() + MINUTE);
 });
 
 test('after the clock is set back, a pause has expired: one node probes, and the result applies to all nodes', async () => {
@@ -196,7 +243,7 @@ test('a change that the database rejects is written when it recovers', async () 
   let isDown = true;
   const execute: Database['execute'] = (op, args) =>
     isDown ? Promise.reject(new Error('it is down')) : storage.database.execute(op, args);
-  const first = openNode({ ...storage.database, execute });
+  const first = openNode({ database: { ...storage.database, execute } });
   const second = openNode();
   await assert.rejects(first.pauses.loaded());
   assert.ok(!first.pauses.isLoaded);

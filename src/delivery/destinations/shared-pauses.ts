@@ -44,7 +44,10 @@ interface SharedPauseDeps {
   log: Log;
   registry: Registry;
   permits: ProbePermits;
-  /** Whether an address of this node may still send today to a destination for which those of another node warm up; by default none may. */
+  /**
+   * Returns whether a source address of this node may still send to the destination today; by default none may. Used if another node is
+   * paused for its warm-up.
+   */
   maySend?: (key: string) => boolean;
 }
 
@@ -108,7 +111,8 @@ export function openSharedPauses(deps: SharedPauseDeps): SharedPauses {
     const destination = registry.of(row.destination);
     if (unwritten.has(destination)) return;
     const shared = row.endedAt === null ? pauseOf(row) : undefined;
-    if (shared?.outcome.category === 'warm-up' && maySend(row.destination)) {
+    const isOwnWarmUp = destination.pause?.outcome.category === 'warm-up';
+    if (shared?.outcome.category === 'warm-up' && !isOwnWarmUp && maySend(row.destination)) {
       passOver(destination, shared);
       return;
     }
