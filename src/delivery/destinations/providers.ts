@@ -85,7 +85,9 @@ function check(given: unknown, known: ReadonlySet<string>): asserts given is Rec
         `unknown provider ${JSON.stringify(name)} (known: ${[...known].join(', ')}; others need "match")`,
       );
     }
-    if (!/^[a-z][a-z0-9-]{0,39}$/.test(name) || SHARED_DESTINATIONS.has(name)) {
+    if (SHARED_DESTINATIONS.has(name))
+      throw new Error(`the provider name ${JSON.stringify(name)} is reserved: use another one`);
+    if (!/^[a-z][a-z0-9-]{0,39}$/.test(name)) {
       throw new Error(`${JSON.stringify(name)} is not a valid provider name: use letters a to z, digits and hyphens`);
     }
     if (name === DEFAULT && Object.hasOwn(config, 'match')) throw new Error('default must not have "match"');

@@ -387,6 +387,9 @@ test('a relay that suspends its client, or does not relay for it, bounces nothin
     `550 5.2.1 <${RECIPIENT}>: account disabled`,
     '550 5.2.1 The email account that you tried to reach is disabled',
     '550 5.2.1 Mailbox disabled',
+    '550 5.2.1 Account disabled',
+    '550 5.2.1 User account is inactive',
+    '550 5.1.1 User suspended',
     '550 Postfach ist gesperrt',
   ];
   for (const text of ofRecipient) {

@@ -118,11 +118,16 @@ function isAboutSender({ stage, sender, recipient }: Evidence, reply: SmtpReply)
 
 /** Returns whether a relay refuses Postrider itself, for example because the account there is suspended. */
 function isAboutRelayClient(
-  { relay, recipient }: Evidence,
+  evidence: Evidence,
   { ofRelayClient }: ReplyRule,
   { reply, normalized }: { reply: SmtpReply; normalized: NormalizedReply },
 ): boolean {
+  const { relay, stage, recipient } = evidence;
   if (!relay || ofRelayClient === undefined) return false;
+  // X.1.1 and X.2.1 are about the mailbox of the recipient (RFC 3463 §3.2 and §3.3).
+  const { detail } = normalized;
+  const isOfMailbox = detail === '1.1' || (detail === '2.1' && ofRelayClient !== 'always');
+  if (stage === 'rcpt' && isOfMailbox && !isAboutSender(evidence, reply)) return false;
   return ofRelayClient === 'always' || !(names(reply, recipient) || mentionsRecipient(normalized));
 }
 

@@ -58,8 +58,9 @@ const ABOUT_SESSION =
   /\b(messages?|e?mails?|transactions?|recipients?|commands?|errors?)\b.{0,20}\b(per|in this|for this|on this|this) (smtp )?(session|connection)\b|\bidle\b|\btimed? ?out\b/i;
 /** Category `greylisted` is wider: it includes every unexplained "try again in 30 seconds", whose time applies to the destination. */
 const NAMES_GREYLISTING = /gr[ea]y[- ]?list|postgrey|greyd/i;
-/** The reply says that it is about the sender. `Sender IP` is this host. */
-const SAYS_SENDER = /\bsender\b(?!(?:'s)?[- ]?(?:ips?|hosts?|servers?|networks?|mta|reputation|score)\b)/i;
+/** The reply says that it is about this sender. `Sender IP` is this host, and `the sender should retry` is about no one in particular. */
+const SAYS_SENDER =
+  /\b(?:(?:this|your|same|per|for|from|by) sender\b(?!(?:'s)?[- ]?(?:ips?|hosts?|servers?|networks?|mta|reputation|score|guidelines?)\b|\s*[[(]?(?:\d|ipv6))|sender(?:'s)? (?:e-?mail )?address\b(?! lists?)|sender:? <?[^\s<>@]+@)/i;
 /** X.3.2: the system is not accepting messages; X.4.5: congestion. */
 const ABOUT_SYSTEM = /^(3\.2|4\.5)$/;
 

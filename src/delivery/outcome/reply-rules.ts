@@ -81,7 +81,7 @@ const SUSPENDED =
  */
 const SENDING_ACCOUNT = either(
   new RegExp(
-    String.raw`\b(?:your|sending|sender'?s?|smtp|submission|authenticated) (?:[\w-]+ ){0,3}account\b.{0,80}\b${SUSPENDED}\b`,
+    String.raw`\b(?:your|sending|sender'?s?|smtp|submission|authenticated) (?:(?!(?:to|for|at|of|on|in|from|this|that|the)\b)[\w-]+ ){0,3}account\b.{0,80}\b${SUSPENDED}\b`,
   ),
   new RegExp(
     String.raw`\b${SUSPENDED} (?:\w+ ){0,2}(?:for|from) (?:\w+ ){0,2}(?:sending|outgoing|outbound|relay(?:ing)?)\b`,

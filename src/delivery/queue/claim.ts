@@ -124,7 +124,7 @@ async function releaseOnHold(tx: Transaction, onHold: readonly Loaded[], nowMs: 
   await release(tx, jobs, Math.min(dueMs, ...onHold.map(({ expiresAtMs }) => expiresAtMs)));
 }
 
-/** The end of a pause, to which untried messages are deferred with the status `delayed`, is unknown here: such a row stays unchanged. */
+/** Messages with the status `delayed` are excluded: the end of the pause that deferred them is not known here. */
 const NOT_BEFORE = `(SELECT coalesce(m.send_at, 0) FROM message m WHERE m.account_id = work.account_id
   AND m.mode = work.mode AND m.id = work.subject AND m.status IN ('queued', 'scheduled'))`;
 /** After the clock was set back, messages deferred by a pause are due. If the destination is still paused, they are deferred again. */
