@@ -71,8 +71,9 @@ async function withReturnPath(tx: Transaction, copies: readonly SentCopy[], loca
   const requested = rowset(tx, 'requested', { accountId: 'text', messageId: 'text' }, copies);
   const attempts = await tx.all<{ messageId: string; record: string }>(
     `SELECT message_id AS "messageId", record FROM attempt
-     WHERE (account_id, message_id) IN (SELECT requested.account_id, requested.message_id FROM ${requested.sql})`,
+     WHERE (account_id, message_id) IN (SELECT requested.account_id, requested.message_id FROM ${requested.sql}) AND record LIKE ?`,
     ...requested.params,
+    `%<${localPart}@%`,
   );
   const accepted = new Set(
     attempts.filter(({ record }) => isAcceptedWith(record, localPart)).map(({ messageId }) => messageId),
@@ -82,7 +83,6 @@ async function withReturnPath(tx: Transaction, copies: readonly SentCopy[], loca
 
 /** An attempt can have transactions at several hosts; the last one decided it. */
 function isAcceptedWith(record: string, localPart: string): boolean {
-  if (!record.includes(localPart)) return false;
   const { outcome, dialogue } = JSON.parse(record) as {
     outcome: string;
     dialogue: { direction: 'C' | 'S'; text: string }[];
