@@ -10,11 +10,11 @@ import './globals.ts';
 import './simulated-io.ts';
 import './disk.ts';
 import 'undici';
-import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { importCopy } from './module-copies.ts';
 import { makeLimitsSmall, plant } from './planted.ts';
 import { type Pinned, PLANTED_SEEDS, SHRUNK_STEPS } from './planted-kinds.ts';
+import { writeLine } from './write-output.ts';
 
 export interface Revealed {
   name: string;
@@ -60,6 +60,5 @@ makeLimitsSmall();
 for (const name of positionals) {
   const pinned = PLANTED_SEEDS[name];
   const result = pinned === undefined ? { name, faults: [] } : await revealed(name, pinned);
-  // Synchronously: the event loop of this process belongs to its scenarios.
-  writeSync(1, `${JSON.stringify(result)}\n`);
+  writeLine(JSON.stringify(result));
 }

@@ -15,12 +15,12 @@ import './globals.ts';
 import './simulated-io.ts';
 import './disk.ts';
 import 'undici';
-import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { readKept } from './kept-seeds.ts';
 import { makeLimitsSmall, plant } from './planted.ts';
 import type { World } from './seeds.ts';
 import type { Failed, Sums } from './sums.ts';
+import { writeLine } from './write-output.ts';
 
 export type Line = { failed: Failed } | { progress: Sums } | { sums: Sums };
 
@@ -48,8 +48,7 @@ makeLimitsSmall();
 // Loaded after time, sockets and threads are replaced, and a bug is planted.
 const { runSeeds } = await import('./seeds.ts');
 
-// Synchronously: the event loop of this process belongs to its scenarios.
-const say = (line: Line): void => void writeSync(1, `${JSON.stringify(line)}\n`);
+const say = (line: Line): void => writeLine(JSON.stringify(line));
 const only = values.only?.split(',');
 
 const { overlapping } = values;
@@ -73,7 +72,7 @@ const sums = await runSeeds({
   shrinkToSteps: Number(values.shrink),
   finds,
   ...kind,
-  ...(values.trace && { onStep: (line) => void writeSync(1, `${line}\n`) }),
+  ...(values.trace && { onStep: writeLine }),
   onFailed: ({ seed, parts, isComplete, faults, trace }) => {
     say({ failed: { seed, parts, isComplete, faults: faults.slice(0, 10), trace } });
     return values.all;
