@@ -76,6 +76,9 @@ test('displays why a message bounced, and resends bounced messages', {
 
   await waitUntil('both events to be refused', () => catcher.requests.length >= 2);
   catcher.answer();
+  // A replay would skip events that are about to be retried.
+  const sent = `/webhooks/${hook.body.webhookId}/deliveries?status=succeeded`;
+  await waitUntil('both events to be retried', async () => (await service.api.get(sent)).body.length === 2);
   await page.goto(`/app/live/webhooks/${hook.body.webhookId}`);
   await page.getByRole('button', { name: 'Replay events' }).click();
   await page
