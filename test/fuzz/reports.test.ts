@@ -16,7 +16,7 @@ const mails = readdirSync(folder)
   .filter((name) => name.endsWith('.eml'))
   .map((name) => readFileSync(new URL(name, folder), 'latin1'));
 
-const SEEDS = [17, 3464, 5965, 6522, 913604263];
+const SEEDS = [17, 3464, 5965, 6522, 913604263, 786997937];
 const TOKENS = [
   '\r\n',
   '\n',

@@ -34,7 +34,8 @@ export function addressesIn(text: string, atMost: number): string[] {
   const found = new Set<string>();
   for (const [domain, local] of text.slice(0, MAX_TEXT).matchAll(ADDRESS)) {
     if (found.size >= atMost) break;
-    found.add(`${local}${domain}`.replace(/^['.=]+/, ''));
+    const localPart = local!.replace(/^['.=]+/, '');
+    if (localPart !== '') found.add(`${localPart}${domain}`);
   }
   return [...found];
 }

@@ -93,6 +93,18 @@ test('a redacted address is ignored, but not one that merely contains such a wor
   for (const one of honest) assert.deepEqual(await named(`<${one}>`), [one]);
 });
 
+test('text that is only punctuation before an @ is no address', async () => {
+  const header = 'From: Mail Delivery System <mailer-daemon@mx.example>\r\nSubject: Mail delivery failed\r\n\r\n';
+  const recipientOf = async (line: string) => {
+    const report = await reportOf(`${header}The following address failed:\r\n\r\n${line}\r\n    550 user unknown\r\n`);
+    assert.ok(report.kind === 'bounce');
+    return report.recipients.map((one) => one.finalRecipient);
+  };
+  assert.deepEqual(await recipientOf('  =ann@b.example'), ['ann@b.example']);
+  for (const line of ['  =@b.example', 'to: =@b.example', "''@b.example"])
+    assert.deepEqual(await recipientOf(line), [null], line);
+});
+
 test('reads concatenated Base64 completely, such as with a footer', async () => {
   const [failure, footer] = ['<a@b.example>: 550 5.1.1 no such user\n', '-- \nfooter\n<b@b.example>: 550 5.1.1 no\n'];
   const pieces = [failure, footer].map((one) => Buffer.from(one).toString('base64'));
