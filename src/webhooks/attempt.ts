@@ -176,6 +176,8 @@ export interface AttemptRunnerDeps {
   tracer?: Tracer | undefined;
   /** Uniform in [0, 1), for jitter; default Math.random. */
   random?: () => number;
+  /** How old the data of an endpoint may be at the start of an attempt, in ms. */
+  endpointFreshMs?: number | undefined;
 }
 
 function endTrace(
@@ -215,7 +217,10 @@ export class AttemptRunner implements ChosenKind<WebhookItem, WebhookSettlement>
   constructor(deps: AttemptRunnerDeps) {
     this.#deps = deps;
     this.#targetOf = createTargets(deps.secretKey);
-    this.#endpoints = new PresentEndpoints((ids) => deps.database.execute(presentTargetsOperation, { ids }));
+    this.#endpoints = new PresentEndpoints({
+      read: (ids) => deps.database.execute(presentTargetsOperation, { ids }),
+      freshMs: deps.endpointFreshMs,
+    });
   }
 
   /** Also returns how many rows became due. */
@@ -246,7 +251,7 @@ export class AttemptRunner implements ChosenKind<WebhookItem, WebhookSettlement>
     }
   }
 
-  /** Whether the endpoint of these items exists and is still as it was when they were claimed, except for changes in the last second. */
+  /** Returns whether the endpoint of these items is still as it was when they were claimed, except for changes in the last second. */
   async isUnchanged(items: readonly WebhookItem[]): Promise<boolean> {
     for (const endpoint of new Set(items.map((item) => item.endpoint)))
       if (!(await this.#endpoints.isUnchanged(endpoint))) return false;

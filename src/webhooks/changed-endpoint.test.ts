@@ -35,7 +35,12 @@ interface Waiting extends WebhookRig {
 /** Returns an endpoint with one request in flight and more events in memory. */
 async function waiting(dialect: Dialect, answer: CatcherAnswer = {}): Promise<Waiting> {
   const limits = { ...LANE_LIMITS, perLane: 1 };
-  const w = await webhookRig((close) => closers.push(close), { dialect, limits, random: () => 0.5 });
+  const w = await webhookRig((close) => closers.push(close), {
+    dialect,
+    limits,
+    random: () => 0.5,
+    deps: { endpointFreshMs: 0 },
+  });
   const held = Promise.withResolvers<void>();
   const hook = await w.catcher({ ...answer, held: held.promise });
   const { id } = await w.endpoint(hook.url);
@@ -69,7 +74,6 @@ for (const dialect of DIALECTS)
       const w = await waiting(dialect, { status: 410 });
       const other = await w.catcher();
       await w.replace({ url: other.url });
-      await sleep(OUTDATED_MS);
       w.respond();
       await waitUntil('all to be settled', async () => (await w.depth()) === 0);
       assert.deepEqual([w.hook.requests.length, other.requests.length], [1, EVENTS]);
@@ -82,7 +86,6 @@ for (const dialect of DIALECTS)
     test('a removed webhook receives no more events, and its last result leaves no record', async () => {
       const w = await waiting(dialect, { status: 503 });
       await w.remove();
-      await sleep(OUTDATED_MS);
       w.respond();
       await waitUntil('all to be settled', async () => (await w.depth()) === 0);
       assert.equal(w.hook.requests.length, 1);
@@ -92,7 +95,6 @@ for (const dialect of DIALECTS)
     test('a disabled webhook receives no more events, and those that waited fail', async () => {
       const w = await waiting(dialect);
       await w.replace({ enabled: false });
-      await sleep(OUTDATED_MS);
       w.respond();
       await waitUntil('all to be settled', async () => (await w.depth()) === 0);
       assert.equal(w.hook.requests.length, 1);
@@ -103,13 +105,40 @@ for (const dialect of DIALECTS)
 
     test('events that waited for an unchanged webhook are sent once', async () => {
       const w = await waiting(dialect);
-      await sleep(OUTDATED_MS);
       w.respond();
       await waitUntil('all to be settled', async () => (await w.depth()) === 0);
       assert.equal(w.hook.requests.length, EVENTS);
       assert.ok((await w.deliveries(w.id)).every((one) => one.status === 'succeeded' && one.attempts === 1));
     });
   });
+
+test('a stop during the read of an endpoint starts no request', async () => {
+  const read = Promise.withResolvers<void>();
+  let reads = 0;
+  const w = await webhookRig((close) => closers.push(close), {
+    deps: { endpointFreshMs: 0 },
+    wrap: (database) => ({
+      ...database,
+      execute: async (op, args) => {
+        if (op.name === 'webhooks.presentTargets') {
+          reads += 1;
+          await read.promise;
+        }
+        return database.execute(op, args);
+      },
+    }),
+  });
+  const hook = await w.catcher();
+  await w.endpoint(hook.url);
+  await w.event();
+  w.worker.nudge();
+  await waitUntil('the read', () => reads === 1);
+  const stopped = w.worker.stop();
+  read.resolve();
+  await stopped;
+  assert.equal(hook.requests.length, 0);
+  assert.equal(await w.depth(), 1, 'the row waits for the next process');
+});
 
 test('the endpoints of waiting events are read together, and not for each event', async () => {
   let reads = 0;

@@ -1,11 +1,10 @@
 /**
- * The endpoints as this process last read them. A row can wait in memory for minutes while its endpoint is changed or removed, possibly by
- * another node. So an endpoint is read again before an attempt if that was done more than a second ago. Claims read their endpoints anyway,
+ * Keeps the endpoints as this process last read them. A row can wait in memory for minutes while its endpoint is changed or removed, possibly by
+ * another node, so an endpoint is read again before an attempt if it was last read more than a second ago. Claims read their endpoints anyway,
  * and attempts that start together share a query.
  */
 import type { StoredTarget } from './claim.ts';
 
-/** How old the data of an endpoint may be at the start of an attempt. */
 const FRESH_MS = 1_000;
 const KEPT = 20_000;
 
@@ -16,15 +15,21 @@ interface Known {
   readMs: number;
 }
 
+interface PresentEndpointsOptions {
+  /** Returns those of the endpoints that exist. */
+  read(ids: string[]): Promise<readonly StoredTarget[]>;
+  /** How old the data of an endpoint may be at the start of an attempt, in ms. */
+  freshMs?: number | undefined;
+}
+
 export class PresentEndpoints {
-  readonly #read: (ids: string[]) => Promise<readonly StoredTarget[]>;
+  readonly #options: PresentEndpointsOptions;
   readonly #known = new Map<string, Known>();
   readonly #requested = new Set<string>();
   #reading: Promise<void> | undefined;
 
-  /** `read` returns those of the endpoints that exist. */
-  constructor(read: (ids: string[]) => Promise<readonly StoredTarget[]>) {
-    this.#read = read;
+  constructor(options: PresentEndpointsOptions) {
+    this.#options = options;
   }
 
   /** Records an endpoint that was read after `readMs`; returns the known object if it is unchanged. */
@@ -35,10 +40,11 @@ export class PresentEndpoints {
     return kept;
   }
 
-  /** Whether the endpoint is still as it was when the row was claimed. */
+  /** Returns whether the endpoint is still as it was when the row was claimed. */
   async isUnchanged(claimed: StoredTarget): Promise<boolean> {
+    const { freshMs = FRESH_MS } = this.#options;
     const known = this.#known.get(claimed.id);
-    if (!known || known.readMs < performance.now() - FRESH_MS) await this.#refresh(claimed.id);
+    if (!known || known.readMs < performance.now() - freshMs) await this.#refresh(claimed.id);
     const present = this.#known.get(claimed.id)?.row;
     return present !== undefined && isUnchanged(present, claimed);
   }
@@ -54,7 +60,7 @@ export class PresentEndpoints {
     this.#requested.clear();
     this.#reading = undefined;
     const readMs = performance.now();
-    const found = new Map((await this.#read(ids)).map((row) => [row.id, row]));
+    const found = new Map((await this.#options.read(ids)).map((row) => [row.id, row]));
     for (const id of ids) {
       const row = found.get(id);
       if (row) this.note(row, readMs);

@@ -114,7 +114,6 @@ class WebhookWorker implements WorkKind<WebhookItem, WebhookSettlement> {
   readonly pace = createPace(() => this.start());
   readonly #deps: WebhookDeps;
   readonly #runner: AttemptRunner;
-  /** In order of their start. */
   readonly #inFlight = new Set<EndpointRequest>();
   #noticesDueAt = 0;
 
@@ -249,9 +248,7 @@ class WebhookWorker implements WorkKind<WebhookItem, WebhookSettlement> {
     const before = performance.now() - SLOW_AFTER_MS;
     const hanging = new Set<EndpointLane>();
     for (const { startedMs, lane } of this.#inFlight) {
-      if (startedMs === NOT_STARTED || !lane) continue;
-      if (startedMs > before) continue;
-      hanging.add(lane);
+      if (startedMs !== NOT_STARTED && startedMs <= before && lane) hanging.add(lane);
     }
     for (const lane of hanging) {
       for (const item of this.queue.lanes.slowed(lane)) if (item.state === 'waiting') this.engine.park(item);
