@@ -35,14 +35,11 @@ export function watchJumps(clock: Clock): () => number {
   };
 }
 
-/** A recorded time that is further ahead of now than this was recorded while the clock was wrong. */
-export const CLOCK_SLACK_MS = 60_000;
-
 /**
- * By how much the clocks of nodes can differ. A stored time that is further ahead was stored before the clock was set back; a smaller
- * difference can come from another node.
+ * A stored time that is further ahead of now than this was stored while the clock was wrong, before it was set back. Smaller differences
+ * can come from other nodes.
  */
-export const NODE_CLOCKS_DIFFER_MS = 900_000;
+export const CLOCK_TOLERANCE_MS = 900_000;
 
 /** Smaller jumps come from time synchronization and are harmless. */
 export const JUMP_MS = 5_000;

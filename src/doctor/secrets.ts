@@ -1,6 +1,6 @@
 /** Checks the data that must survive the loss of this machine: a copy of the secret key, and a recent backup. */
 import { existsSync } from 'node:fs';
-import { CLOCK_SLACK_MS } from '../base/clock.ts';
+import { CLOCK_TOLERANCE_MS } from '../base/clock.ts';
 import type { Config } from '../config.ts';
 import { dataDirectory } from '../storage/data-directory.ts';
 import type { KeptElsewhere } from '../storage/kept-elsewhere.ts';
@@ -60,7 +60,7 @@ export function checkBackup(config: Config, { backedUpMs, scheduledBackupMs }: K
  * been corrected since.
  */
 export function ageOfRecord(recordedMs: number | undefined, nowMs: number): number | undefined {
-  if (recordedMs === undefined || recordedMs > nowMs + CLOCK_SLACK_MS) return undefined;
+  if (recordedMs === undefined || recordedMs > nowMs + CLOCK_TOLERANCE_MS) return undefined;
   return Math.max(0, nowMs - recordedMs);
 }
 

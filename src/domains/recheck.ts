@@ -3,7 +3,7 @@
  * day later. Keys that have signed for 180 days are replaced, and retired keys are deleted. If several processes share a database, one of
  * them does this; work it cannot finish continues a minute later.
  */
-import { CLOCK_SLACK_MS, type Clock } from '../base/clock.ts';
+import { CLOCK_TOLERANCE_MS, type Clock } from '../base/clock.ts';
 import { Unavailable } from '../base/failure.ts';
 import type { Log } from '../base/log.ts';
 import type { Notice, NoticePart, Notify } from '../base/notice.ts';
@@ -65,7 +65,7 @@ async function checkDue(options: DomainChecksOptions, isStopping: () => boolean)
   const beforeMs = clock.now() - CHECK_EVERY_MS;
   for (;;) {
     // The checks of a long round are not in the future.
-    const aheadMs = clock.now() + CLOCK_SLACK_MS;
+    const aheadMs = clock.now() + CLOCK_TOLERANCE_MS;
     const due = await database.execute(dueChecksOperation, { beforeMs, aheadMs, limit: BATCH });
     const dns = options.freshDns();
     const lookUp = { dns, serversOf: zoneServers(dns), sendingHost, bounceDomain, baseUrl, isServed };

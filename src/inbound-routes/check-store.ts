@@ -1,5 +1,5 @@
 /** Queries for the MX checks of live routes, grouped by domain, because all routes of a domain share its record. */
-import { CLOCK_SLACK_MS } from '../base/clock.ts';
+import { CLOCK_TOLERANCE_MS } from '../base/clock.ts';
 import { operation } from '../storage/operation.ts';
 import type { MxStatus } from './store.ts';
 
@@ -25,7 +25,7 @@ export const dueMxChecksOperation = operation(
          OR (mx_status <> 'verified' AND checked_at <= ? AND checked_at + (checked_at - updated_at) / 4 <= ?))
        ORDER BY checked_at LIMIT ?`,
       nowMs - mostMs,
-      nowMs + CLOCK_SLACK_MS,
+      nowMs + CLOCK_TOLERANCE_MS,
       nowMs - leastMs,
       nowMs,
       limit,

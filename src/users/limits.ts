@@ -11,7 +11,7 @@
  */
 import { hash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
-import { NODE_CLOCKS_DIFFER_MS } from '../base/clock.ts';
+import { CLOCK_TOLERANCE_MS } from '../base/clock.ts';
 import type { Transaction } from '../storage/operation.ts';
 
 /** Allows `burst` attempts in a row, then one per interval. */
@@ -35,7 +35,7 @@ export const KNOWN_FOR_MS = 90 * 86_400_000;
 
 /** The time from now until which an allowance can be used, also according to a node whose clock is ahead. */
 function longestTakenMs({ burst, intervalMs }: Rate): number {
-  return burst * intervalMs + NODE_CLOCKS_DIFFER_MS;
+  return burst * intervalMs + CLOCK_TOLERANCE_MS;
 }
 
 /** Rows whose allowance is used for longer than this from now have no effect. */

@@ -4,7 +4,7 @@
  * has expired, because the clock was set back. Rows are removed two days after their last change.
  */
 import { change } from '../../audit/audit.ts';
-import { NODE_CLOCKS_DIFFER_MS } from '../../base/clock.ts';
+import { CLOCK_TOLERANCE_MS } from '../../base/clock.ts';
 import { DELIVERY_WORK } from '../../messages/messages.ts';
 import { operation, skipLocked } from '../../storage/operation.ts';
 import { rowset } from '../../storage/rows.ts';
@@ -59,7 +59,7 @@ export const writePausesOperation = operation(
         host,
         outcome,
         nowMs,
-        beganAt + NODE_CLOCKS_DIFFER_MS,
+        beganAt + CLOCK_TOLERANCE_MS,
       );
     }
     for (const destination of ended) {
@@ -70,7 +70,7 @@ export const writePausesOperation = operation(
         nowMs,
         destination,
         nowMs,
-        nowMs + NODE_CLOCKS_DIFFER_MS,
+        nowMs + CLOCK_TOLERANCE_MS,
       );
     }
     await tx.run('DELETE FROM destination_pause WHERE changed_at < ?', nowMs - KEPT_MS);
@@ -123,10 +123,10 @@ export const claimProbeOperation = operation(
       untilMs,
       destination,
       nowMs,
-      nowMs + NODE_CLOCKS_DIFFER_MS,
+      nowMs + CLOCK_TOLERANCE_MS,
       nowMs,
       holder,
-      untilMs + NODE_CLOCKS_DIFFER_MS,
+      untilMs + CLOCK_TOLERANCE_MS,
     );
     if (taken === 1) return { granted: true, untilMs };
     const row = await tx.get<{ until: number; probeUntil: number; endedAt: number | null }>(

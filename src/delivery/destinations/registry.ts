@@ -26,7 +26,7 @@
  * All nodes share pauses, and pauses survive a restart (shared-pauses.ts). Only one session of all nodes probes. The remaining state is in
  * the memory of each process, so a restarted process starts with probing.
  */
-import { type Clock, iso, NODE_CLOCKS_DIFFER_MS } from '../../base/clock.ts';
+import { CLOCK_TOLERANCE_MS, type Clock, iso } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { LastReply } from '../../nodes/nodes.ts';
 import type { PauseRequest } from '../outcome/pause.ts';
@@ -105,7 +105,7 @@ function startedBefore(
   { beganMs }: Pause,
   { atMs, nowMs }: { atMs: number; nowMs: number },
 ): boolean {
-  return nowMs + NODE_CLOCKS_DIFFER_MS < beganMs ? startedMs > nowMs : startedMs < atMs;
+  return nowMs + CLOCK_TOLERANCE_MS < beganMs ? startedMs > nowMs : startedMs < atMs;
 }
 
 /** Returns the connections allowed now. The ceiling may have dropped since the limit grew, because other processes use their share. */

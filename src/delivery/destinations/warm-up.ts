@@ -26,7 +26,10 @@ const IDLE_MS = 10_000;
 const HOST = '';
 
 export interface WarmUp extends SendLimits {
-  /** Whether an address of this node may still send to the destination today. False without source addresses: all nodes are one host. */
+  /**
+   * Returns whether an address of this node may still send to the destination today. Without source addresses this is false, because all
+   * nodes count as one host.
+   */
   maySend(destination: string): boolean;
 }
 
