@@ -34,7 +34,7 @@ interface CheckRecord {
   /** The status that the DNS record calls for; null if it leaves the status unchanged. */
   status: 'verified' | 'failing' | null;
   nowMs: number;
-  /** What the check is based on; without it, the check is recorded even if the domain has changed. */
+  /** The state on which the check is based; without it, the check is recorded even if the domain has changed. */
   basis?: CheckBasis;
   keys: KeyFinding[];
   /** Whether its return path points to Postrider; null if the lookup failed, which leaves the stored value unchanged. */

@@ -6,6 +6,7 @@ import path from 'node:path';
 import test, { type TestContext } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { foundAnswer } from '../../test/kit/fake-dns.ts';
+import { scriptedDns } from '../../test/kit/scripted-dns.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccountOperation } from '../accounts/store.ts';
 import type { Dns, DnsAnswer } from '../net/dns.ts';
@@ -22,25 +23,6 @@ import { deleteDomainOperation, domainOperation } from './store.ts';
 import { rotateKeys } from './verify.ts';
 
 const HOST = 'mail.sender.test';
-
-function scriptedDns(records: Map<string, DnsAnswer<string[]>>): Dns {
-  const none = async () => ({ status: 'no-data', secure: false }) as const;
-  const dns: Dns = {
-    resolveMx: none,
-    resolveAddresses: none,
-    resolveA: none,
-    resolveAaaa: none,
-    lookupHost: none,
-    resolveCname: none,
-    resolveNs: none,
-    resolvePtr: none,
-    resolveTlsa: none,
-    atServers: () => dns,
-    resolveTxt: async (name) => records.get(name) ?? { status: 'no-such-domain', secure: false },
-    close: () => undefined,
-  };
-  return dns;
-}
 
 async function setup(t: TestContext) {
   const temp = await tempDatabase();

@@ -8,13 +8,16 @@ import test, { type TestContext } from 'node:test';
 import { fakeClock } from '../../test/kit/fake-clock.ts';
 import { type FakeDns, type FakeZone, fakeDns } from '../../test/kit/fake-dns.ts';
 import { noticeText } from '../../test/kit/notice-text.ts';
+import { scriptedDns } from '../../test/kit/scripted-dns.ts';
 import { tempDatabase } from '../../test/kit/temp-database.ts';
 import { createAccount } from '../accounts/accounts.ts';
+import { newId } from '../base/ids.ts';
 import { silentLog } from '../base/log.ts';
 import { timeText } from '../mail/compose/notice.ts';
 import { type Dns, openDns } from '../net/dns.ts';
+import { recordCheckOperation } from './check-store.ts';
 import { createDkimKeyring, createSenderCheck, startDomainChecks } from './domains.ts';
-import { domainOperation, type KeyState } from './store.ts';
+import { addDomainOperation, domainOperation, type KeyState } from './store.ts';
 import { addDomain, rotateKeys, verifyDomain } from './verify.ts';
 import { zoneServers } from './zone-servers.ts';
 
@@ -123,6 +126,47 @@ test('records are checked once an hour', async (t) => {
   assert.deepEqual(first.questions, []);
   assert.equal(await after(MINUTE), 'verified');
   assert.ok(first.questions.some((one) => /^TXT pr-.*-rsa\._domainkey\.shop\.example$/.test(one)));
+});
+
+test('a round that takes longer than the clocks of nodes may differ checks each domain once', async (t) => {
+  const { database, clock, secretKey, domain } = await setup(t);
+  const { accountId } = await domain();
+  const nowMs = clock.now();
+  const keys = [{ algorithm: 'rsa', selector: 'pr-many-rsa', publicKey: 'p', privateKeySealed: Buffer.of(1) }] as const;
+  const isPublished = { selector: keys[0].selector, isPublished: true, isEverywhere: true };
+  const ids = Array.from({ length: 110 }, () => newId('dom', nowMs));
+  for (const [number, id] of ids.entries()) {
+    const status = 'pending';
+    const domainName = `shop${number}.example`;
+    await database.execute(addDomainOperation, { id, accountId, domain: domainName, status, nowMs, keys: [...keys] });
+    const check = { id, status: 'verified', nowMs, keys: [isPublished], isReturnPath: null, promotes: false } as const;
+    await database.execute(recordCheckOperation, { ...check, keys: [isPublished] });
+  }
+  const asked: string[] = [];
+  const dns = scriptedDns(new Map());
+  const resolveTxt: Dns['resolveTxt'] = async (name) => {
+    if (/^pr-many-rsa\._domainkey\.shop\d+\.example$/.test(name)) {
+      asked.push(name);
+      clock.advance(20_000);
+    }
+    return dns.resolveTxt(name);
+  };
+  const checks = startDomainChecks({
+    database,
+    clock,
+    log: silentLog,
+    secretKey,
+    freshDns: () => ({ ...dns, resolveTxt }),
+    sendingHost: 'mail.sender.example',
+    roundMs: 1e9,
+    notify: async () => undefined,
+  });
+  t.after(checks.stop);
+  clock.advance(HOUR);
+  await checks.run();
+  const counts = Object.values(Object.groupBy(asked, (name) => name)).map((queries) => queries?.length);
+  assert.equal(counts.length, ids.length);
+  assert.deepEqual([...new Set(counts)], [counts[0]], 'all domains were checked equally often');
 });
 
 test('a missing record notifies immediately, stops sending after a day, and recovers', async (t) => {
