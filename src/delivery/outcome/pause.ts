@@ -58,15 +58,23 @@ const ABOUT_SESSION =
   /\b(messages?|e?mails?|transactions?|recipients?|commands?|errors?)\b.{0,20}\b(per|in this|for this|on this|this) (smtp )?(session|connection)\b|\bidle\b|\btimed? ?out\b/i;
 /** Category `greylisted` is wider: it includes every unexplained "try again in 30 seconds", whose time applies to the destination. */
 const NAMES_GREYLISTING = /gr[ea]y[- ]?list|postgrey|greyd/i;
-/** The reply says that it is about this sender. `Sender IP` is this host, and `the sender should retry` is about no one in particular. */
-const SAYS_SENDER =
-  /\b(?:(?:this|your|same|per|for|from|by) sender\b(?!(?:'s)?[- ]?(?:ips?|hosts?|servers?|networks?|mta|reputation|score|guidelines?)\b|\s*[[(]?(?:\d|ipv6))|sender(?:'s)? (?:e-?mail )?address\b(?! lists?)|sender:? <?[^\s<>@]+@)/i;
+/** What makes `sender` mean this host, as in `sender IP` and `sender [192.0.2.1]`. */
+const OF_HOST = String.raw`(?:'s)?[- ]?(?:ips?|hosts?|servers?|networks?|mta|reputation|score|guidelines?)\b|\s*[[(]?(?:\d|ipv6)`;
+/** Matches a reply that says that it is about one sender. `The sender should retry` is about no one in particular. */
+const SAYS_SENDER = new RegExp(
+  [
+    String.raw`\b(?:this|your|same|per|for|from|by) sender\b(?!${OF_HOST})`,
+    String.raw`\bsender(?:'s)? (?:e-?mail )?address\b(?! lists?)`,
+    String.raw`\bsender:? <?[^\s<>@]+@`,
+  ].join('|'),
+  'i',
+);
 /** X.3.2: the system is not accepting messages; X.4.5: congestion. */
 const ABOUT_SYSTEM = /^(3\.2|4\.5)$/;
 
 /**
- * Whether a reply is about one sender: it says so, or names an address or a domain of that sender. A name with an address after it, such as
- * `mail.example.com[192.0.2.1]`, is this host.
+ * Returns whether a reply is about one sender: it says so, or names an address or a domain of that sender. A name with an address after
+ * it, such as `mail.example.com[192.0.2.1]`, is this host.
  */
 function isAboutSender(text: string, senders: readonly string[]): boolean {
   if (isAboutConnections(text)) return false;
