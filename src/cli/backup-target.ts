@@ -17,7 +17,7 @@ const UNFINISHED = /^postrider-scheduled-.*\.backup\.\w+\.part(?:-\w+)?$/;
 export const backupName = (nowMs: number): string =>
   `${NAME_START}${new Date(nowMs).toISOString().slice(0, 19).replaceAll(':', '')}.backup`;
 
-/** Which scheduled backups exist, which one was just made, and how many to keep. */
+/** The scheduled backups that exist, the one that was just made, and the number to keep. */
 interface KeptBackups {
   names: readonly string[];
   made: string;

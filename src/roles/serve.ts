@@ -66,7 +66,7 @@ export async function serve(
   if (supervisorPid === undefined && !hasEverServed(config.dataDir)) await assertPortsFree(config);
   let isBroken = false;
   const onBroken = (reason: string): void => {
-    // A failed disk is noticed by the database and by the content; the first one names the cause.
+    // The database and the content store both notice a failed disk; the first to notice it names the cause.
     if (isBroken) return;
     isBroken = true;
     log.fatal({ reason }, 'fatal error; the process ends');

@@ -1,4 +1,4 @@
-/** The results of one pass: which of two hosts decides for a recipient, which hosts come next, and what the destination is told. */
+/** The results of one pass: which of two hosts decides for a recipient, which hosts come next, and the signal about the destination. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseReply } from '../../mail/smtp-reply.ts';

@@ -15,7 +15,7 @@ export interface PooledSession {
   /** Messages after which the session is closed. */
   mostMessages: number;
   candidate: Candidate;
-  /** What an attempt tries after this session: the other addresses of its host, then the hosts after it. The same for all messages. */
+  /** The addresses that an attempt tries after this session: the others of its host, then those of the hosts after it. */
   readonly rest: readonly Candidate[];
   /** Opened for mail that a better MX host did not accept: closed afterwards, so that other mail does not bypass the better host. */
   spare: boolean;

@@ -35,7 +35,7 @@ export interface S3Blobs extends Blobs {
 }
 
 interface ObjectsOptions extends S3ClientOptions {
-  /** Whether an object of this name is written by this store. The prefix can contain objects of other programs. */
+  /** Returns whether this store writes objects of this name. The prefix can contain objects of other programs. */
   isOwnName(name: string): boolean;
 }
 
