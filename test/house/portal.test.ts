@@ -58,7 +58,7 @@ const allAfter = (text: string, pattern: RegExp): string[] =>
 
 const MUTATION = /const (\{[^}]*\}|\w+) = use(?:Change|Mutation)\(/g;
 
-/** Whether the component reads the error, or calls back with it. The promise of `mutateAsync` has it too. */
+/** Returns whether the component uses the error of a change. The promise of `mutateAsync` rejects with it. */
 function isErrorUsed(component: string, name: string, options: string): boolean {
   if (options.includes('onError')) return true;
   const isObject = !name.startsWith('{');

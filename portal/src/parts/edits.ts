@@ -1,6 +1,6 @@
 /**
- * What a user has changed in a form. Other users may change the same values in the meantime: the form shows their changes in the fields that
- * its user has not changed, keeps what its user has typed, and never sends a field that its user has not changed.
+ * Tracks what a user has changed in a form. Other users may change the same values in the meantime: the form shows their changes in the
+ * fields that its user has not changed, keeps what its user has typed, and never sends a field that its user has not changed.
  */
 import { useState } from 'react';
 
